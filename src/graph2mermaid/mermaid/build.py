@@ -1,0 +1,278 @@
+"""From a flat graph to a diagram: what each box and each edge says."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from graph2mermaid.graph import Arrow, EdgeKind, Graph, Node, NodeKind
+from graph2mermaid.mermaid.diagram import Box, Diagram, Frame, Link, Look
+
+_LOOKS: Mapping[NodeKind, Look] = {
+    NodeKind.INPUT: Look.INPUT,
+    NodeKind.OUTPUT: Look.OUTPUT,
+    NodeKind.CONST: Look.CONST,
+    NodeKind.VARIABLE: Look.VARIABLE,
+    NodeKind.OP: Look.OP,
+    NodeKind.CALL: Look.CALL,
+    NodeKind.CONTROL_FLOW: Look.CONTROL,
+    NodeKind.TENSOR: Look.TENSOR,
+    NodeKind.GROUP: Look.GROUP,
+    NodeKind.ELIDED: Look.ELIDED,
+}
+
+# Kinds whose box names its own tensor, so that the edges out of it need not.
+_NAMED = frozenset({NodeKind.INPUT, NodeKind.CONST, NodeKind.VARIABLE, NodeKind.TENSOR})
+
+_SHORT_VALUE = 24
+
+
+@dataclass(frozen=True, slots=True)
+class FrameSpec:
+    """A frame that a diagram may have: it is drawn when a node stands in it."""
+
+    key: str
+    lines: tuple[str, ...]
+    parent: str | None = None
+
+
+def build(
+    graph: Graph,
+    *,
+    title: str,
+    frames: Sequence[FrameSpec] = (),
+    home: Mapping[str, str] | None = None,
+    names: bool = False,
+    direction: str = "TD",
+    left_out: Sequence[str] = (),
+) -> Diagram:
+    """Return the diagram of a flat graph.
+
+    Args:
+        graph: What to draw, every node of it.
+        title: For the diagram's accessible title.
+        frames: Outer frames before inner ones.
+        home: For each node inside a frame, the frame's key.
+        names: Show each op's full name as well.
+        direction: `TD` or `LR`.
+        left_out: Sentences about what was left out before.
+    """
+    boxes = {
+        node.name: Box(tuple(box_lines(node, names=names)), look(node)) for node in graph.nodes()
+    }
+    return Diagram(
+        title=title,
+        description=_description(graph),
+        boxes=boxes,
+        links=tuple(_links(graph)),
+        frames=_frames(frames, home or {}, boxes),
+        direction=direction,
+        left_out=tuple(left_out),
+    )
+
+
+def look(node: Node) -> Look:
+    """Return how a node is drawn."""
+    if node.kind is NodeKind.CONTROL_FLOW and node.op.endswith("Merge"):
+        return Look.MERGE
+    return _LOOKS[node.kind]
+
+
+def box_lines(node: Node, *, names: bool = False) -> Iterable[str]:
+    """Yield the lines of a node's box, at most three, each of about twenty characters."""
+    lines = list(_words(node))
+    if names and node.kind in (NodeKind.OP, NodeKind.CALL, NodeKind.CONST):
+        lines.append(node.name)
+    return (lines or [node.name])[:3]
+
+
+def _words(node: Node) -> Iterable[str]:
+    match node.kind:
+        case NodeKind.INPUT | NodeKind.OUTPUT:
+            yield node.label or node.name
+            yield from _spec(node)
+        case NodeKind.TENSOR:
+            yield node.label or ""
+            yield from _spec(node)
+        case NodeKind.VARIABLE:
+            yield node.label or node.name
+            yield str(node.holds) if node.holds else ", ".join(str(spec) for spec in node.outputs)
+        case NodeKind.CONST:
+            yield from _constant_words(node)
+        case NodeKind.CONTROL_FLOW:
+            yield from _control_words(node)
+        case NodeKind.GROUP | NodeKind.ELIDED:
+            yield node.label or node.name
+            yield from (str(node.attrs[key]) for key in ("size", "types") if key in node.attrs)
+        case NodeKind.CALL:
+            yield f"calls {node.calls[0].function}" if node.calls else node.op
+            if node.variable is None and node.source is not None:
+                yield str(node.source)
+        case NodeKind.OP:
+            yield from _op_words(node)
+
+
+def _spec(node: Node) -> Iterable[str]:
+    if len(node.outputs) == 1:
+        yield str(node.outputs[0])
+    elif node.outputs:
+        yield f"{len(node.outputs)} tensors"
+
+
+def _constant_words(node: Node) -> Iterable[str]:
+    value = node.value
+    if value is not None and len(value) <= _SHORT_VALUE:
+        yield value
+    elif node.outputs:
+        yield "constant"
+        yield str(node.outputs[0])
+
+
+def _control_words(node: Node) -> Iterable[str]:
+    if node.op.endswith("Merge"):
+        yield node.variable or "merge"
+        return
+    yield {"If": "if", "Case": "case", "While": "while"}.get(
+        node.op.removeprefix("Stateless"), node.op
+    )
+    if node.source is not None:
+        yield str(node.source)
+
+
+def _op_words(node: Node) -> Iterable[str]:
+    if node.api is None:
+        yield node.op
+    elif not node.api[0].isalpha():
+        yield f"{node.api} {node.op}"
+    elif _same_word(node.api.rpartition(".")[2], node.op):
+        yield node.api
+    else:
+        yield node.op
+        yield f"in {node.api}"
+    details = [
+        f"{_USER_WORDS.get(key, key)}={node.attrs[key]}"
+        for key in node.attrs
+        if _worth_a_line(key, node)
+    ]
+    if details:
+        yield ", ".join(details[:2])
+
+
+# What the public functions call these inputs.
+_USER_WORDS: Mapping[str, str] = {
+    "reduction_indices": "axis",
+    "split_dim": "axis",
+    "concat_dim": "axis",
+    "dimension": "axis",
+    "dim": "axis",
+}
+_SHOWN_ATTRS = frozenset({"strides", "padding", "transpose_a", "transpose_b", "adj_x", "adj_y"})
+
+
+def _worth_a_line(key: str, node: Node) -> bool:
+    """Words that a pass took from a constant are worth it (lower case names), few others are."""
+    value = str(node.attrs[key])
+    structural = key in _STRUCTURAL and len(value) <= _SHORT_VALUE
+    return structural or (key in _SHOWN_ATTRS and len(value) <= _SHORT_VALUE)
+
+
+_STRUCTURAL = frozenset(
+    "axis axes dim dims dimension split_dim concat_dim reduction_indices perm shape size sizes "
+    "multiples paddings depth k start limit delta output_shape begin end".split()
+)
+
+
+def _same_word(function: str, op: str) -> bool:
+    """Tell whether `multiply` and `Mul`, `matmul` and `MatMul`, `split` and `SplitV` are one."""
+    plain_op = re.sub(r"V\d+$", "", op).lower()
+    plain = function.replace("_", "").lower()
+    return plain_op in plain or plain in plain_op or plain[:3] == plain_op[:3]
+
+
+def _links(graph: Graph) -> Iterable[Link]:
+    """Yield one link for all parallel edges of the same words, in trace order."""
+    seen: dict[tuple[str, str, tuple[str, ...], bool], int] = {}
+    for arrow in graph.arrows():
+        key = (arrow.source, arrow.target, tuple(_edge_words(graph, arrow)), _dotted(arrow))
+        seen[key] = seen.get(key, 0) + arrow.edge.count
+    for arrow in graph.back_edges:
+        words = (
+            tuple(_edge_words(graph, arrow)) if arrow.edge.label is None else (arrow.edge.label,)
+        )
+        seen.setdefault((arrow.source, arrow.target, words, True), 1)
+    for (source, target, words, dotted), count in seen.items():
+        times = () if count == 1 or dotted else (f"× {count}",)
+        yield Link(source, target, (*words, *times)[:3], dotted)
+
+
+def _dotted(arrow: Arrow) -> bool:
+    return arrow.edge.kind is EdgeKind.CONTROL
+
+
+def _edge_words(graph: Graph, arrow: Arrow) -> Iterable[str]:
+    """Say what flows, unless the box that it comes from or goes to says so already."""
+    edge = arrow.edge
+    source, target = graph[arrow.source], graph[arrow.target]
+    if edge.label is not None:
+        yield edge.label
+    if edge.kind is EdgeKind.CONTROL:
+        return
+    if edge.source_port is None:  # several tensors in one
+        yield str(edge.tensor) if edge.tensor is not None else f"{edge.count} tensors"
+        return
+    if source.kind in _NAMED and edge.label is None:
+        return
+    if edge.label is None:
+        yield from _tensor_words(source, target, edge.source_port)
+    told = target.kind in (NodeKind.OUTPUT, NodeKind.TENSOR) and len(target.outputs) == 1
+    if edge.tensor is not None and not told:
+        yield str(edge.tensor)
+
+
+def _tensor_words(source: Node, target: Node, port: int) -> Iterable[str]:
+    """Name a tensor by its Python variable, and by TensorFlow's `op:port` past the first output."""
+    name = source.tensor_name(port)
+    told = target.kind in (NodeKind.OUTPUT, NodeKind.TENSOR) and target.label == name
+    control = source.kind in (NodeKind.CONTROL_FLOW, NodeKind.GROUP)
+    number = f"{source.name.rpartition('/')[2]}:{port}" if port and not control else ""
+    words = " = ".join(word for word in (name, number) if word)
+    if words and not (told and not number):
+        yield words
+
+
+def _frames(
+    specs: Sequence[FrameSpec], home: Mapping[str, str], boxes: Iterable[str]
+) -> tuple[Frame, ...]:
+    inside: dict[str, list[str]] = {}
+    for name in boxes:
+        if name in home:
+            inside.setdefault(home[name], []).append(name)
+
+    def made(parent: str | None) -> tuple[Frame, ...]:
+        found = (
+            Frame(spec.key, spec.lines, tuple(inside.get(spec.key, ())), made(spec.key))
+            for spec in specs
+            if spec.parent == parent
+        )
+        return tuple(frame for frame in found if not frame.empty)
+
+    return made(None)
+
+
+def _description(graph: Graph) -> str:
+    kinds = Counter(node.kind for node in graph.nodes())
+    words = {
+        NodeKind.INPUT: "argument",
+        NodeKind.VARIABLE: "variable",
+        NodeKind.OP: "op",
+        NodeKind.GROUP: "group",
+        NodeKind.OUTPUT: "result",
+    }
+    parts = [
+        f"{kinds[kind]} {word}{'' if kinds[kind] == 1 else 's'}"
+        for kind, word in words.items()
+        if kinds[kind]
+    ]
+    return f"Dataflow graph of {graph.name}: {', '.join(parts) or 'nothing'}"

@@ -1,0 +1,76 @@
+"""How each kind of box looks, and the line that says so in words.
+
+Every color is a fill, a stroke and a text color together: a host in dark mode changes what is not
+given. No meaning hangs on color alone; each look has a shape, or shares one and says so itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from graph2mermaid.mermaid.diagram import Diagram, Look
+
+FRAME_STYLE = "fill:none,stroke:#888888"
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """The brackets of a box, its `classDef`, and its words in the legend."""
+
+    name: str
+    opening: str
+    closing: str
+    css: str
+    shape: str
+    meaning: str
+
+
+def _css(fill: str, stroke: str, color: str, *more: str) -> str:
+    return ",".join((f"fill:{fill}", f"stroke:{stroke}", f"color:{color}", *more))
+
+
+_BLUE = _css("#dbeafe", "#1d4ed8", "#0b1f4d")
+_GREEN = _css("#ecfdf5", "#047857", "#022c22")
+_AMBER = _css("#fef3c7", "#b45309", "#4a2a04")
+_GRAY = _css("#f3f4f6", "#6b7280", "#111827")
+_INDIGO = _css("#eef2ff", "#4338ca", "#1e1b4b")
+_FUCHSIA = _css("#fae8ff", "#a21caf", "#4a044e")
+_SLATE = _css("#f8fafc", "#64748b", "#0f172a")
+_DASHED = _css("#ffffff", "#6b7280", "#374151", "stroke-width:2px", "stroke-dasharray:6 4")
+
+# A class cannot be named "call" (or "end", "click", "style"): Mermaid takes these for statements.
+STYLES: Mapping[Look, Style] = MappingProxyType(
+    {
+        Look.INPUT: Style("input", "([", "])", _BLUE, "Rounded ends", "argument"),
+        Look.OUTPUT: Style("output", "([", "])", _BLUE, "Rounded ends", "result"),
+        Look.CONST: Style("const", "{{", "}}", _GREEN, "Hexagon", "constant"),
+        Look.VARIABLE: Style("variable", "[(", ")]", _AMBER, "Cylinder", "variable"),
+        Look.OP: Style("op", "[", "]", _GRAY, "Box", "op"),
+        Look.CALL: Style("called", "[[", "]]", _INDIGO, "Double sides", "function call"),
+        Look.GROUP: Style("group", "[[", "]]", _INDIGO, "Double sides", "group of ops"),
+        Look.CONTROL: Style("control", "{", "}", _FUCHSIA, "Diamond", "choice or loop condition"),
+        Look.TENSOR: Style("tensor", "(", ")", _SLATE, "Rounded corners", "named tensor"),
+        Look.MERGE: Style("merge", "(", ")", _FUCHSIA, "Rounded corners", "where branches join"),
+        Look.ELIDED: Style("elided", "[", "]", _DASHED, "Dashed box", "ops left out here"),
+    }
+)
+
+
+def legend(diagram: Diagram) -> str:
+    """Return one line of Markdown that explains the shapes and arrows of this diagram, no others.
+
+    A diagram without boxes has an empty legend.
+    """
+    used = {box.look for box in diagram.boxes.values()}
+    meanings: dict[str, list[str]] = {}
+    for look, style in STYLES.items():
+        if look in used:
+            meanings.setdefault(style.shape, []).append(style.meaning)
+    sentences = [f"{shape}: {' or '.join(words)}." for shape, words in meanings.items()]
+    if any(not frame.empty for frame in diagram.frames):
+        sentences.append("Frame: a body or scope, named in its title.")
+    if any(link.dotted for link in diagram.links):
+        sentences.append("Dotted arrow: order only (control edge) or a loop's next iteration.")
+    return " ".join(sentences)

@@ -1,0 +1,266 @@
+"""Take the plumbing out of a graph: what TensorFlow needs, but nobody wrote.
+
+Reads of a variable become part of the variable, constants that are a shape or an axis become
+words in their consumer, Identity and NoOp become edges. Every op that goes is named in the
+`members` of the node that stands for it, or in `Absorbed.gone`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import networkx as nx
+
+from graph2mermaid.graph import Arrow, Edge, EdgeKind, Graph, Node, NodeKind, TensorRef
+
+_CONTROL = Edge(EdgeKind.CONTROL, None, None)
+
+# Inputs that say how an op works rather than what it works on, by the op definitions' own names.
+STRUCTURAL_ARGUMENTS = frozenset(
+    """axis axes dim dims dimension split_dim concat_dim reduction_indices perm shape size sizes
+    begin end strides multiples paddings block_shape crops num_segments size_splits output_shape
+    input_sizes filter_sizes broadcast_shape depth k start limit delta num_lower num_upper
+    element_shape num_elements max_num_elements seed""".split()
+)
+
+_BRIDGES = frozenset({"Identity", "IdentityN"})
+_READS = frozenset({"ReadVariableOp"})
+
+
+@dataclass(frozen=True)
+class Absorbed:
+    """A graph without plumbing, and how much of it there was."""
+
+    graph: Graph
+    gone: Mapping[str, str]
+    """For each op that was taken out, the node that it is now part of (or the empty string)."""
+
+
+def absorb(graph: Graph) -> Absorbed:
+    """Return the graph as its author thinks of it."""
+    return _Absorber(graph).run()
+
+
+@dataclass
+class _Absorber:
+    graph: Graph
+    moved: dict[TensorRef, TensorRef] = field(default_factory=dict)
+    """Where a tensor of an op that is gone comes from now."""
+    waits: dict[str, list[str]] = field(default_factory=dict)
+    """For an op that is gone, the nodes that a control edge out of it starts at now."""
+    extra: dict[str, list[str]] = field(default_factory=dict)
+    """Control edges a node inherits from an op that is gone."""
+    words: dict[str, dict[str, str]] = field(default_factory=dict)
+    dropped: set[tuple[str, str, int | None]] = field(default_factory=set)
+    gone: dict[str, str] = field(default_factory=dict)
+    closing: dict[str, list[Arrow]] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def run(self) -> Absorbed:
+        for arrow in self.graph.back_edges:
+            self.closing.setdefault(arrow.source, []).append(arrow)
+        for name in nx.topological_sort(self.graph.dag):
+            node = self.graph[name]
+            if node.op in _READS:
+                self._read(node)
+            elif node.op in _BRIDGES and node.kind is NodeKind.OP:
+                self._bridge(node)
+            elif node.op == "NoOp":
+                self._join(node)
+            elif node.kind is NodeKind.CONST and node.value is not None:
+                self._constant(node)
+        self._leftovers()
+        return Absorbed(self._rebuild(), self.gone)
+
+    # -- what goes ------------------------------------------------------------------------
+
+    def _read(self, node: Node) -> None:
+        """A read that waits for nothing is the variable itself; after a write it is an op."""
+        data, control = self._incoming(node.name)
+        if len(data) != 1 or control:
+            return
+        holder = self.graph[data[0].node]
+        handle = bool(holder.outputs) and holder.outputs[0].dtype == "resource"
+        if holder.kind is NodeKind.VARIABLE or (holder.kind is NodeKind.INPUT and handle):
+            self.moved[TensorRef(node.name)] = data[0]
+            self.waits[node.name] = [holder.name]
+            self.gone[node.name] = holder.name
+
+    def _bridge(self, node: Node) -> None:
+        data, control = self._incoming(node.name)
+        followers = list(dict.fromkeys(self.graph.dag.successors(node.name)))
+        closing = self.closing.get(node.name, [])
+        if not data or (len(control) > 1 and len(followers) + len(closing) > 1):
+            return
+        for port, ref in enumerate(data):
+            self.moved[TensorRef(node.name, port)] = ref
+        self.waits[node.name] = list(dict.fromkeys([*(ref.node for ref in data), *control]))
+        for follower in followers:
+            self.extra.setdefault(follower, []).extend(control)
+        for arrow in closing:
+            self.closing[arrow.source] = [
+                *self.closing[arrow.source],
+                *(Arrow(c, arrow.target, replace(_CONTROL, label=arrow.edge.label)) for c in control),
+            ]
+        source = self.graph[data[0].node]
+        if node.variable and len(source.outputs) == 1 and source.kind is NodeKind.OP:
+            self.variables.setdefault(source.name, node.variable)
+        self.gone[node.name] = data[0].node
+
+    def _join(self, node: Node) -> None:
+        """A NoOp that gathers k and releases m goes where k x m edges are no more than k + m."""
+        _, control = self._incoming(node.name)
+        followers = list(self.graph.dag.successors(node.name))
+        if len(control) * len(followers) > len(control) + len(followers):
+            return
+        self.waits[node.name] = control
+        self.gone[node.name] = ""
+
+    def _constant(self, node: Node) -> None:
+        """A shape, an axis: words in the consumer. What else reads the constant keeps it."""
+        spec = node.outputs[0] if node.outputs else None
+        if spec is None or not spec.dtype.startswith(("int", "uint")) or node.value is None:
+            return
+        outgoing = self.graph.outgoing(node.name)
+        structural = [a for a in outgoing if a.edge.argument in STRUCTURAL_ARGUMENTS]
+        for arrow in structural:
+            words = self.words.setdefault(arrow.target, {})
+            words[str(arrow.edge.argument)] = node.value.replace(" ", "")
+            self.dropped.add((node.name, arrow.target, arrow.edge.target_port))
+        if structural and len(structural) == len(outgoing) and node.name not in self.closing:
+            self.gone[node.name] = structural[0].target
+            self.waits[node.name] = []
+
+    def _leftovers(self) -> None:
+        """Take out what nothing reads: constants, and what AutoGraph computes beside a loop.
+
+        A constant loses its readers when it counted a loop or became words. The trip count of
+        `for i in tf.range(n)` is computed on the loop's own line and often leads nowhere.
+        """
+        lines = {n.source for n in self.graph.nodes() if n.op.endswith("While")} - {None}
+        readers = self._readers()
+        for name in reversed(list(nx.topological_sort(self.graph.dag))):
+            node = self.graph[name]
+            spare = node.kind is NodeKind.CONST or (
+                node.kind is NodeKind.OP and node.source in lines and bool(node.outputs)
+            )
+            if spare and name not in self.gone and readers.get(name, set()) <= self.gone.keys():
+                self.gone[name] = ""
+
+    def _readers(self) -> dict[str, set[str]]:
+        """Return for each node those that read or wait for it once the bridges are gone."""
+        readers: dict[str, set[str]] = {}
+        for name in self.graph.dag:
+            if name in self.gone:
+                continue
+            for arrow in self.graph.incoming(name):
+                if (arrow.source, name, arrow.edge.target_port) not in self.dropped:
+                    readers.setdefault(self._source(arrow).node, set()).add(name)
+            for start in self._incoming(name)[1]:
+                readers.setdefault(start, set()).add(name)
+        for arrow in self._back_edges():
+            readers.setdefault(arrow.source, set()).add(arrow.target)
+        return readers
+
+    # -- what stays -----------------------------------------------------------------------
+
+    def _incoming(self, name: str) -> tuple[list[TensorRef], list[str]]:
+        """Return where a node's tensors come from, by port, and what it waits for."""
+        data: list[TensorRef] = []
+        control: list[str] = []
+        for arrow in self.graph.incoming(name):
+            if arrow.edge.kind is EdgeKind.CONTROL:
+                control += self._waits_for(arrow.source)
+            else:
+                data.append(self._source(arrow))
+        control += self.extra.get(name, [])
+        return data, list(dict.fromkeys(control))
+
+    def _source(self, arrow: Arrow) -> TensorRef:
+        ref = TensorRef(arrow.source, arrow.edge.source_port or 0)
+        return self.moved.get(ref, ref)
+
+    def _waits_for(self, name: str) -> list[str]:
+        """Follow a control edge's start; constants and arguments are always there already."""
+        if name not in self.gone:
+            return [name]
+        found: list[str] = []
+        for before in self.waits.get(name, []):
+            found += self._waits_for(before)
+        waited = (NodeKind.CONST, NodeKind.INPUT, NodeKind.VARIABLE)
+        return [n for n in found if self.graph[n].kind not in waited]
+
+    def _rebuild(self) -> Graph:
+        members: dict[str, list[str]] = {}
+        for name in self.graph.dag:
+            into = self.gone.get(name)
+            while into and into in self.gone:
+                into = self.gone[into]
+            if into:
+                members.setdefault(into, []).append(name)
+        nodes = [
+            self._with_words(node, members.get(node.name, []))
+            for node in self.graph.nodes()
+            if node.name not in self.gone
+        ]
+        arrows = [a for node in nodes for a in self._arrows_into(node.name)]
+        built = Graph.build(
+            self.graph.name,
+            self.graph.stage,
+            nodes,
+            arrows,
+            inputs=self.graph.inputs,
+            captures=self.graph.captures,
+            outputs=tuple(
+                replace(b, tensors=tuple(self.moved.get(ref, ref) for ref in b.tensors))
+                for b in self.graph.outputs
+            ),
+            source=self.graph.source,
+        )
+        return replace(built, back_edges=(*built.back_edges, *self._back_edges()))
+
+    def _with_words(self, node: Node, members: list[str]) -> Node:
+        attrs = {**self.words.get(node.name, {}), **node.attrs}
+        return replace(
+            node,
+            attrs=attrs,
+            members=(*node.members, *members),
+            variable=node.variable or self.variables.get(node.name),
+        )
+
+    def _arrows_into(self, name: str) -> list[Arrow]:
+        arrows: list[Arrow] = []
+        sources: set[str] = set()
+        for arrow in self.graph.incoming(name):
+            if arrow.edge.kind is EdgeKind.CONTROL:
+                continue
+            if (arrow.source, name, arrow.edge.target_port) in self.dropped:
+                continue
+            ref = self._source(arrow)
+            sources.add(ref.node)
+            arrows.append(Arrow(ref.node, name, replace(arrow.edge, source_port=ref.port)))
+        _, control = self._incoming(name)
+        if self.graph[name].kind is NodeKind.OUTPUT:
+            # A result waits for all that makes it anyway; only other waits say something.
+            for ref in self._made_from(name):
+                sources |= nx.ancestors(self.graph.dag, ref) if control else set()
+        arrows += [Arrow(c, name, _CONTROL) for c in control if c not in sources and c != name]
+        return arrows
+
+    def _made_from(self, name: str) -> list[str]:
+        return [self._source(a).node for a in self.graph.incoming(name) if a.edge.target_port is not None]
+
+    def _back_edges(self) -> list[Arrow]:
+        found: dict[tuple[str, str, int | None, str], Arrow] = {}
+        for arrows in self.closing.values():
+            for arrow in arrows:
+                if arrow.edge.kind is EdgeKind.CONTROL:
+                    for start in self._waits_for(arrow.source):
+                        key = (start, arrow.target, None, "control")
+                        found[key] = Arrow(start, arrow.target, arrow.edge)
+                    continue
+                ref = self._source(arrow)
+                key = (ref.node, arrow.target, arrow.edge.target_port, arrow.edge.label or "")
+                found[key] = Arrow(ref.node, arrow.target, replace(arrow.edge, source_port=ref.port))
+        return [a for a in found.values() if a.source != a.target]

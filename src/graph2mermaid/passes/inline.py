@@ -1,0 +1,468 @@
+"""Put the bodies of called functions where they are called.
+
+The result is one flat graph and the frames that its nodes stand in. It is for drawing: loops are
+closed by back edges, a branch is a diamond that its arguments enter and a merge that its results
+leave, and a plain call leaves nothing of itself but the frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import networkx as nx
+
+from graph2mermaid.graph import (
+    Arrow,
+    Call,
+    Edge,
+    EdgeKind,
+    Graph,
+    Node,
+    NodeKind,
+    TensorRef,
+)
+
+MAX_DEPTH = 2
+"""Frames nest no deeper; see the reading numbers in the documentation."""
+MAX_NODES = 20_000
+"""No further body is put in place once the flat graph has this many nodes."""
+
+_HIDDEN_TYPES = ("resource", "variant")
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """One function body in its place: a frame of the drawing."""
+
+    key: str
+    function: str
+    call: str
+    """The flat name of the op that calls it."""
+    role: str
+    parent: str | None
+    depth: int
+    title: str
+    """What a reader calls it: `inner · model.py:3`, `then · model.py:8`."""
+
+
+@dataclass(frozen=True)
+class Inlined:
+    """A flat graph, the frames in it, and what was left as a call."""
+
+    graph: Graph
+    bodies: Mapping[str, Body]
+    home: Mapping[str, str]
+    """For each node inside a frame, the key of the innermost one."""
+    not_drawn: tuple[str, ...]
+    """Functions that are called but have no frame, in the order of their calls."""
+
+
+def inline(graph: Graph, *, simple: bool = True) -> Inlined:
+    """Return the flat graph of `graph` and all that it calls, two frames deep.
+
+    Args:
+        graph: A graph with its functions.
+        simple: Leave out loop variables that only count (TensorFlow's own `loop_counter`).
+    """
+    return _Inliner(graph, simple).run()
+
+
+@dataclass
+class _Level:
+    """One graph being placed: where its tensors come from once placed."""
+
+    graph: Graph
+    prefix: str
+    body: Body | None
+    sources: dict[TensorRef, TensorRef] = field(default_factory=dict)
+    """Tensors of this level that are another flat tensor: arguments, results of calls."""
+    labels: dict[TensorRef, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    starts: dict[str, list[str]] = field(default_factory=dict)
+    """For a call that left no node: the flat nodes that a control edge to it waits for."""
+    ends: dict[str, list[str]] = field(default_factory=dict)
+
+
+class _Inliner:
+    def __init__(self, graph: Graph, simple: bool) -> None:
+        self._top = graph
+        self._simple = simple
+        self._nodes: dict[str, Node] = {}
+        self._arrows: list[Arrow] = []
+        self._back: list[Arrow] = []
+        self._bodies: dict[str, Body] = {}
+        self._home: dict[str, str] = {}
+        self._not_drawn: dict[str, None] = {}
+
+    def run(self) -> Inlined:
+        level = _Level(self._top, "", None)
+        self._place(level)
+        resolve = level.sources
+        flat = Graph.build(
+            self._top.name,
+            self._top.stage,
+            self._nodes.values(),
+            self._arrows,
+            inputs=self._top.inputs,
+            captures=self._top.captures,
+            outputs=tuple(
+                replace(b, tensors=tuple(_follow(resolve, ref) for ref in b.tensors))
+                for b in self._top.outputs
+            ),
+            source=self._top.source,
+        )
+        flat = replace(flat, back_edges=(*flat.back_edges, *self._top.back_edges, *self._back))
+        return Inlined(flat, self._bodies, self._home, tuple(self._not_drawn))
+
+    def _place(self, level: _Level) -> None:
+        """Add every node of a level, bodies included, and the edges between them."""
+        for node in _order(level.graph):
+            if node.name in level.names or TensorRef(node.name) in level.sources:
+                continue  # an argument that the caller has already connected
+            bodies = self._bodies_to_draw(node, level)
+            if not bodies:
+                self._place_plain(node, level)
+            elif node.kind is NodeKind.CALL:
+                self._place_call(node, bodies[0], level)
+            elif len(bodies) == 2 and {c.role for c in bodies} == {"cond", "body"}:
+                self._place_loop(node, level)
+            elif node.kind is NodeKind.CONTROL_FLOW:
+                self._place_branches(node, bodies, level)
+            else:
+                self._place_user(node, bodies, level)
+
+    def _bodies_to_draw(self, node: Node, level: _Level) -> list[Call]:
+        depth = level.body.depth if level.body else 0
+        known = [call for call in node.calls if call.function in self._top.functions]
+        size = sum(len(self._top.functions[call.function]) for call in known)
+        wrapper = node.kind is NodeKind.CALL and _is_only_op(level.graph, node.name)
+        if known and (depth < MAX_DEPTH or wrapper) and len(self._nodes) + size <= MAX_NODES:
+            return known
+        self._not_drawn.update(dict.fromkeys(call.function for call in known))
+        return []
+
+    # -- one op ---------------------------------------------------------------------------
+
+    def _add(self, node: Node, level: _Level, *, suffix: str = "", body: Body | None = None) -> str:
+        name = self._flat_name(node.name + suffix, level.prefix)
+        self._nodes[name] = replace(node, name=name, origin=node.origin or (node.name,))
+        home = body or level.body
+        if home is not None:
+            self._home[name] = home.key
+        return name
+
+    def _flat_name(self, name: str, prefix: str) -> str:
+        flat = name if not prefix or name.startswith(f"{prefix}/") else f"{prefix}/{name}"
+        while flat in self._nodes:
+            flat += "'"
+        return flat
+
+    def _place_plain(self, node: Node, level: _Level) -> str:
+        name = self._add(node, level)
+        level.names[node.name] = name
+        for arrow in level.graph.incoming(node.name):
+            self._connect(arrow, level, name)
+        return name
+
+    def _connect(self, arrow: Arrow, level: _Level, target: str) -> None:
+        """Add one edge of a level, its start followed to where the tensor really comes from."""
+        if arrow.edge.kind is EdgeKind.CONTROL:
+            for end in level.ends.get(arrow.source) or [level.names.get(arrow.source, "")]:
+                if end:
+                    self._arrows.append(Arrow(end, target, arrow.edge))
+            return
+        port = arrow.edge.source_port or 0
+        self._data(TensorRef(arrow.source, port), arrow.edge, level, target)
+
+    def _data(self, ref: TensorRef, edge: Edge, level: _Level, target: str) -> None:
+        source = self._resolve(ref, level)
+        label = level.labels.get(ref)
+        self._arrows.append(
+            Arrow(source.node, target, replace(edge, source_port=source.port, label=label))
+        )
+
+    def _resolve(self, ref: TensorRef, level: _Level) -> TensorRef:
+        found = _follow(level.sources, ref)
+        return found if found is not ref else TensorRef(level.names[ref.node], ref.port)
+
+    # -- plain calls ----------------------------------------------------------------------
+
+    def _place_call(self, node: Node, call: Call, level: _Level) -> None:
+        function = self._top.functions[call.function]
+        inner = self._enter(node, call, level)
+        incoming = level.graph.incoming(node.name)
+        arguments = _flat_refs(function.inputs)
+        for arrow in incoming:
+            port = arrow.edge.target_port
+            if port is not None and port < len(arguments):
+                ref = TensorRef(arrow.source, arrow.edge.source_port or 0)
+                inner.sources[arguments[port]] = self._resolve(ref, level)
+                if ref in level.labels:
+                    inner.labels[arguments[port]] = level.labels[ref]
+        self._place(inner)
+        for port, ref in enumerate(_flat_refs(function.outputs)):
+            result = self._resolve(ref, inner)
+            level.sources[TensorRef(node.name, port)] = result
+            if node.variable and self._nodes[result.node].variable is None:
+                self._name_result(result, node, port)
+        level.ends[node.name] = self._ends_of(inner)
+        waits = [a for a in incoming if a.edge.kind is EdgeKind.CONTROL]
+        for arrow in waits:
+            for start in self._starts_of(inner):
+                self._connect(arrow, level, start)
+
+    def _name_result(self, result: TensorRef, node: Node, port: int) -> None:
+        """The variable that a call's result is assigned to names the op that makes it."""
+        inside = self._nodes[result.node]
+        names = (node.variable or "").split(", ")
+        if len(inside.outputs) == 1 and inside.kind is NodeKind.OP and port < len(names):
+            self._nodes[result.node] = replace(inside, variable=names[port])
+
+    def _enter(self, node: Node, call: Call, level: _Level) -> _Level:
+        """Open the frame of a body; a wrapper around a single call gets none of its own."""
+        function = self._top.functions[call.function]
+        flat_call = level.names.get(node.name) or self._flat_name(node.name, level.prefix)
+        if node.kind is NodeKind.CALL and _is_only_op(level.graph, node.name):
+            return _Level(function, flat_call, level.body)
+        parent = level.body
+        key = f"{flat_call}#{call.role}"
+        body = Body(
+            key,
+            call.function,
+            flat_call,
+            call.role,
+            parent.key if parent else None,
+            parent.depth + 1 if parent else 1,
+            _body_title(node, call),
+        )
+        self._bodies[key] = body
+        return _Level(function, flat_call, body)
+
+    def _starts_of(self, level: _Level) -> list[str]:
+        """Return the flat nodes of a body that nothing inside it comes before."""
+        arguments = {ref.node for ref in _flat_refs(level.graph.inputs)}
+        starts: list[str] = []
+        for node in level.graph.nodes():
+            before = {a.source for a in level.graph.incoming(node.name)} - arguments
+            before = {n for n in before if level.graph[n].kind is not NodeKind.CONST}
+            if node.kind is not NodeKind.CONST and node.name not in arguments and not before:
+                starts += level.starts.get(node.name) or [level.names.get(node.name, "")]
+        return [name for name in starts if name]
+
+    def _ends_of(self, level: _Level) -> list[str]:
+        """Return the flat nodes after which a body is done: its last NoOp, or its results."""
+        last = [n.name for n in level.graph.nodes() if n.op == "NoOp"]
+        last = [n for n in last if not any(level.graph[s].op == "NoOp" for s in level.graph.dag[n])]
+        if last:
+            return [level.names[name] for name in last if name in level.names]
+        results = [self._resolve(ref, level).node for ref in _flat_refs(level.graph.outputs)]
+        return list(dict.fromkeys(results))
+
+    # -- branches -------------------------------------------------------------------------
+
+    def _place_branches(self, node: Node, bodies: Sequence[Call], level: _Level) -> None:
+        """A diamond takes condition and arguments; the merge after the branches has the results."""
+        diamond = self._place_plain(replace(node, outputs=(), calls=()), level)
+        branches: list[_Level] = []
+        for call in bodies:
+            inner = self._enter(node, call, level)
+            self._pass_arguments(node, inner, level, diamond, branch_word(call.role), first=1)
+            self._place(inner)
+            branches.append(inner)
+        merge_node = Node(
+            node.name, "Merge", NodeKind.CONTROL_FLOW, node.outputs, variable=node.variable
+        )
+        merge = self._add(merge_node, level, suffix="/merge")
+        for inner in branches:
+            outputs = _flat_refs(inner.graph.outputs)
+            for port, ref in enumerate(outputs):
+                spec = node.outputs[port] if port < len(node.outputs) else None
+                self._data(ref, Edge(target_port=port, tensor=spec), inner, merge)
+            if not outputs or inner.graph.dag.number_of_nodes() and not node.outputs:
+                for end in self._ends_of(inner):
+                    self._arrows.append(Arrow(end, merge, Edge(EdgeKind.CONTROL, None, None)))
+        for port in range(len(node.outputs)):
+            level.sources[TensorRef(node.name, port)] = TensorRef(merge, port)
+        level.ends[node.name] = [merge]
+
+    def _pass_arguments(
+        self,
+        node: Node,
+        inner: _Level,
+        level: _Level,
+        entry: str,
+        word: str,
+        *,
+        first: int = 0,
+        direct: Iterable[int] = (),
+    ) -> None:
+        """Connect a body's arguments: through the entry node, handles straight from their source.
+
+        `first` is the op's input that becomes argument 0; `direct` are arguments that pass the
+        entry by.
+        """
+        arguments = _flat_refs(inner.graph.inputs)
+        for arrow in level.graph.incoming(node.name):
+            port = arrow.edge.target_port
+            if port is None or not 0 <= port - first < len(arguments):
+                continue
+            argument = arguments[port - first]
+            ref = TensorRef(arrow.source, arrow.edge.source_port or 0)
+            source = self._resolve(ref, level)
+            handle = arrow.edge.tensor is not None and arrow.edge.tensor.dtype in _HIDDEN_TYPES
+            if handle or port - first in direct:
+                inner.sources[argument] = source
+            else:
+                inner.sources[argument] = TensorRef(entry, port)
+                name = self._nodes[source.node].tensor_name(source.port)
+                label = f"{word}: {name}" if name and word else name or word
+                if label:
+                    inner.labels[argument] = label
+
+    # -- loops ----------------------------------------------------------------------------
+
+    def _place_loop(self, node: Node, level: _Level) -> None:
+        """A diamond holds the loop's values; condition and body hang on it, and lead back."""
+        roles = {call.role: call for call in node.calls}
+        body_graph = self._top.functions[roles["body"].function]
+        cond_graph = self._top.functions[roles["cond"].function]
+        arguments, results = _flat_refs(body_graph.inputs), _flat_refs(body_graph.outputs)
+        constant = {i for i, ref in enumerate(results) if ref == arguments[i]}
+        constant |= {i for i, ref in enumerate(results) if _passes(body_graph, ref, arguments[i])}
+        counting: set[int] = set()
+        if self._simple:
+            used = {i for a in level.graph.outgoing(node.name) if (i := a.edge.source_port) is not None}
+            used |= {r.port for r in _flat_refs(level.graph.outputs) if r.node == node.name}
+            counting = set(range(len(results))) - constant - used
+            counting = {i for i in counting if _only_counts(body_graph, cond_graph, i)}
+        head = self._add(replace(node, calls=()), level)
+        level.names[node.name] = head
+        for arrow in level.graph.incoming(node.name):
+            if arrow.edge.target_port not in constant | counting:
+                self._connect(arrow, level, head)
+        direct = constant | counting
+        for role in ("cond", "body"):
+            inner = self._enter(node, roles[role], level)
+            self._pass_arguments(node, inner, level, head, "", direct=direct)
+            skipped = _counting_ops(inner.graph, counting) if role == "body" else set()
+            inner.names.update(dict.fromkeys(skipped, ""))
+            self._place(inner)
+            self._lead_back(node, inner, head, direct, role)
+        for arrow in level.graph.incoming(node.name):
+            port = arrow.edge.target_port
+            if port is None:
+                continue
+            start = self._resolve(TensorRef(arrow.source, arrow.edge.source_port or 0), level)
+            name = self._nodes[start.node].tensor_name(start.port)
+            if port in constant:
+                level.sources[TensorRef(node.name, port)] = start
+            elif name is not None:
+                level.labels[TensorRef(node.name, port)] = name
+
+    def _lead_back(
+        self, node: Node, inner: _Level, head: str, skipped: set[int], role: str
+    ) -> None:
+        for port, ref in enumerate(_flat_refs(inner.graph.outputs)):
+            if role == "body" and port in skipped:
+                continue
+            source = self._resolve(ref, inner)
+            label = "next iteration" if role == "body" else "goes on while true"
+            spec = node.outputs[port] if role == "body" and port < len(node.outputs) else None
+            edge = Edge(
+                source_port=source.port, target_port=port, tensor=spec, label=label
+            )
+            if source.node != head:
+                self._back.append(Arrow(source.node, head, edge))
+
+    # -- functions of other ops (tf.data and the like) --------------------------------------
+
+    def _place_user(self, node: Node, bodies: Sequence[Call], level: _Level) -> None:
+        """The op stays; the function it uses stands beside it, fed by the op."""
+        user = self._place_plain(replace(node, calls=()), level)
+        for call in bodies:
+            inner = self._enter(node, call, level)
+            for ref in _flat_refs(inner.graph.inputs):
+                argument = inner.graph[ref.node]
+                name = self._add(argument, inner)
+                inner.names[ref.node] = name
+                if argument.outputs and argument.outputs[0].dtype in _HIDDEN_TYPES:
+                    continue
+                spec = argument.outputs[0] if argument.outputs else None
+                self._arrows.append(Arrow(user, name, Edge(tensor=spec, label=call.role)))
+            self._place(inner)
+
+
+def _body_title(node: Node, call: Call) -> str:
+    """Name a body by what it is to the op that calls it, and where that is."""
+    place = f" · {node.source}" if node.source else ""
+    if node.kind is NodeKind.CALL:
+        return f"{call.function}{place}"
+    if call.role in ("cond", "body"):
+        word = "condition" if call.role == "cond" else "body"
+        return f"{word} of while{place}"
+    if node.kind is NodeKind.CONTROL_FLOW:
+        return f"{branch_word(call.role)}{place}"
+    return f"{call.role} of {node.op}{place}"
+
+
+def branch_word(role: str) -> str:
+    """Return the word for a branch in a diagram: `then`, `else`, `branch 2`."""
+    if role.startswith("branches["):
+        return f"branch {role[len('branches[') : -1]}"
+    return role.removesuffix("_branch")
+
+
+def _flat_refs(bindings: Iterable[object]) -> list[TensorRef]:
+    return [ref for binding in bindings for ref in binding.tensors]  # type: ignore[attr-defined]
+
+
+def _follow(sources: Mapping[TensorRef, TensorRef], ref: TensorRef) -> TensorRef:
+    return sources.get(ref, ref)
+
+
+def _order(graph: Graph) -> list[Node]:
+    """Return the nodes so that every producer comes before its consumers, else in trace order."""
+    position = {name: index for index, name in enumerate(graph.dag)}
+    ordered = nx.lexicographical_topological_sort(graph.dag, key=position.__getitem__)
+    return [graph[name] for name in ordered]
+
+
+def _is_only_op(graph: Graph, name: str) -> bool:
+    """Tell whether a graph is no more than a wrapper around one call."""
+    return all(
+        node.name == name
+        or node.kind in (NodeKind.INPUT, NodeKind.VARIABLE, NodeKind.CONST)
+        or node.op in ("Identity", "NoOp", "Placeholder")
+        for node in graph.nodes()
+    )
+
+
+def _passes(graph: Graph, result: TensorRef, argument: TensorRef) -> bool:
+    """Tell whether a result is an argument behind nothing but Identity ops."""
+    while graph[result.node].op == "Identity":
+        before = [a for a in graph.incoming(result.node) if a.edge.kind is EdgeKind.DATA]
+        if len(before) != 1:
+            return False
+        result = TensorRef(before[0].source, before[0].edge.source_port or 0)
+    return result == argument
+
+
+def _counting_ops(body: Graph, counting: Iterable[int]) -> set[str]:
+    """Return the ops of a loop body that only carry the given loop variables on."""
+    arguments, results = _flat_refs(body.inputs), _flat_refs(body.outputs)
+    found: set[str] = set()
+    for index in counting:
+        after = nx.descendants(body.dag, arguments[index].node)
+        found |= after & (nx.ancestors(body.dag, results[index].node) | {results[index].node})
+    return found
+
+
+def _only_counts(body: Graph, cond: Graph, index: int) -> bool:
+    """Tell whether a loop variable influences nothing but itself."""
+    argument = _flat_refs(body.inputs)[index].node
+    result = _flat_refs(body.outputs)[index].node
+    after = nx.descendants(body.dag, argument)
+    own = nx.ancestors(body.dag, result) | {result}
+    tested = _flat_refs(cond.inputs)[index].node
+    return bool(after) and after <= own and not any(True for _ in cond.dag.successors(tested))

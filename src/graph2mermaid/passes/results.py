@@ -1,0 +1,53 @@
+"""Give every result of the function a node of its own."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from graph2mermaid.graph import Arrow, Edge, Graph, Node, NodeKind, TensorSpec
+
+_UNNAMED = re.compile(r"output_\d+")
+
+
+def with_results(graph: Graph) -> Graph:
+    """Add an output node for each result that has tensors, fed by the ops that make it.
+
+    A result without a name of its own takes the Python variable's.
+    """
+    nodes: list[Node] = []
+    arrows: list[Arrow] = []
+    for binding in graph.outputs:
+        if not binding.tensors:
+            continue
+        name = f"output:{binding.name}"
+        specs = tuple(graph.tensor(ref) or TensorSpec("?") for ref in binding.tensors)
+        label = binding.name
+        if _UNNAMED.fullmatch(label) and len(binding.tensors) == 1:
+            label = _assigned_name(graph, binding.tensors[0].node) or label
+        nodes.append(Node(name, "output", NodeKind.OUTPUT, specs, label=label))
+        for port, (ref, spec) in enumerate(zip(binding.tensors, specs, strict=True)):
+            edge = Edge(source_port=ref.port, target_port=port, tensor=spec)
+            arrows.append(Arrow(ref.node, name, edge))
+    built = Graph.build(
+        graph.name,
+        graph.stage,
+        [*graph.nodes(), *nodes],
+        [*graph.arrows(), *arrows],
+        inputs=graph.inputs,
+        captures=graph.captures,
+        outputs=graph.outputs,
+        source=graph.source,
+    )
+    return replace(built, back_edges=graph.back_edges)
+
+
+def _assigned_name(graph: Graph, name: str) -> str | None:
+    """Follow Identity ops back to the op that a user's variable holds."""
+    node = graph[name]
+    while node.op == "Identity" and node.variable is None:
+        before = [a for a in graph.incoming(node.name) if a.edge.target_port == 0]
+        if not before or before[0].edge.source_port:
+            return None
+        node = graph[before[0].source]
+    return node.tensor_name(0) if node.variable and len(node.outputs) == 1 else None

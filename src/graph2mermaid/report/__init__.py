@@ -1,0 +1,1 @@
+"""The report: what it is made of, and its Markdown."""

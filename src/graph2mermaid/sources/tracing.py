@@ -1,0 +1,132 @@
+"""From a target, or any callable, to a Capture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graph2mermaid.capture import Capture
+from graph2mermaid.errors import SignatureError, TargetError
+from graph2mermaid.graph import Graph, Stage
+from graph2mermaid.sources import target as targets
+from graph2mermaid.sources.arguments import Ask, ask_on_command_line
+from graph2mermaid.sources.concrete import Inputs, trace_of
+from graph2mermaid.sources.environment import environment
+from graph2mermaid.sources.graph_file import graph_from_file
+from graph2mermaid.sources.loading import explained
+from graph2mermaid.sources.saved_model import graph_from_saved_model
+from graph2mermaid.sources.signature import parse_inputs
+from graph2mermaid.sources.target import Resolved, TargetKind
+from graph2mermaid.sources.tf_function import graph_of
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asks of one target beside its name."""
+
+    inputs: tuple[tuple[str, str], ...] = ()
+    """The `--input` options, each as `(NAME, SPEC)`."""
+    inputs_from: str | None = None
+    """`--inputs`: `FILE:NAME` or `MODULE:NAME`."""
+    unsafe: bool = False
+    """Whether Keras may load code (Lambda layers) from model files."""
+
+
+def capture(resolved: Resolved, request: Request | None = None) -> list[Capture]:
+    """Make the captures of one target.
+
+    Args:
+        resolved: The target. A capture file is none here: `graph2mermaid.serde` reads it.
+        request: What is asked beside it.
+
+    Raises:
+        SignatureError: The inputs do not fit the function.
+        TargetError: A model file cannot be read, or `--inputs` names nothing that can be used.
+        TraceError: TensorFlow could not trace it.
+    """
+    request = request or Request()
+    if resolved.kind in (TargetKind.SAVED_MODEL, TargetKind.GRAPH_DEF):
+        if request.inputs or request.inputs_from:
+            raise SignatureError(
+                f"{resolved.text} has its shapes in the file; leave --input and --inputs out"
+            )
+        graph, notes = _graph_in_file(resolved)
+        graphs = {Stage.TRACED: graph}
+        notes = (*resolved.notes, *notes)
+        return [Capture(resolved.text, resolved.name, graphs, environment(), notes=notes)]
+    inputs = Inputs(
+        options=parse_inputs(request.inputs),
+        value=_value(request.inputs_from) if request.inputs_from else None,
+    )
+    function = resolved.obj
+    if resolved.kind is TargetKind.KERAS_FILE:
+        from graph2mermaid.sources.keras_model import load_keras_model
+
+        function = load_keras_model(resolved.obj, unsafe=request.unsafe)
+    with resolved.running():
+        return [
+            trace_callable(
+                function, inputs, target=resolved.text, name=resolved.name, notes=resolved.notes
+            )
+        ]
+
+
+def trace_callable(
+    function: Any,
+    inputs: Inputs | None = None,
+    *,
+    target: str,
+    name: str,
+    notes: Sequence[str] = (),
+    ask: Ask = ask_on_command_line,
+) -> Capture:
+    """Trace a callable and return what was traced.
+
+    Args:
+        function: A tf.function, ConcreteFunction, Keras model or layer, or any other callable.
+        inputs: What the user gave for its arguments; the rest is taken from the function itself.
+        target: What the user called it, for the capture and for messages.
+        name: Its own name.
+        notes: What is to be said beside what is found out here.
+        ask: Makes the words that tell the user how to give shapes.
+
+    Raises:
+        SignatureError: The inputs do not fit the function.
+        TraceError: TensorFlow could not trace it.
+    """
+    traced = trace_of(function, inputs or Inputs(), name=target, ask=ask)
+    graph = graph_of(traced.concrete, name=name, python_function=traced.python_function)
+    graphs = {Stage.TRACED: graph}
+    return Capture(target, name, graphs, environment(), notes=(*notes, *traced.notes))
+
+
+def _graph_in_file(resolved: Resolved) -> tuple[Graph, tuple[str, ...]]:
+    path = Path(resolved.obj)
+    if resolved.kind is TargetKind.SAVED_MODEL:
+        return graph_from_saved_model(path, resolved.signature or None)
+    return graph_from_file(path)
+
+
+def _value(text: str) -> Any:
+    """Return what `--inputs` names; a function is called for it."""
+    try:
+        value = _named_value(text)
+    except TargetError as error:
+        raise TargetError(f"--inputs {text}: {error}") from error
+    if value is None:
+        raise SignatureError(f"--inputs {text}: there are no arguments in it, only None")
+    return value
+
+
+def _named_value(text: str) -> Any:
+    name = targets.parse(text)
+    loaded = targets.load(name)
+    if not name.attribute:
+        raise TargetError(f"name what holds the arguments: --inputs {text}:example_args")
+    value = targets.look_up(name, loaded)
+    if callable(value) and not hasattr(value, "dtype"):
+        with loaded.home.entered(loaded.shown), explained(text):
+            return value()
+    return value

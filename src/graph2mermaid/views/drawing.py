@@ -1,0 +1,237 @@
+"""How a graph becomes pictures: an overview, and a page for each part that it shows closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from graph2mermaid.graph import Graph, Node, NodeKind
+from graph2mermaid.mermaid.budget import READABLE_CHAIN, READABLE_NODES, fits, readable
+from graph2mermaid.mermaid.build import FrameSpec, box_lines, build
+from graph2mermaid.mermaid.diagram import Diagram
+from graph2mermaid.mermaid.write import write
+from graph2mermaid.passes.absorb import absorb
+from graph2mermaid.passes.fold import Opened, group_node, open_within, page_graph
+from graph2mermaid.passes.groups import Group, group_tree
+from graph2mermaid.passes.hide import hide
+from graph2mermaid.passes.inline import MAX_DEPTH, Inlined, inline
+from graph2mermaid.passes.results import with_results
+from graph2mermaid.passes.tensors import with_tensor_nodes
+from graph2mermaid.views.options import Options
+
+MAX_STUBS = 6
+"""More neighbors than this are one box, so that a page is about its own part."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One diagram of a drawing, and where it stands among the others."""
+
+    key: str
+    """The group it shows; the empty string for the overview."""
+    title: str
+    diagram: Diagram
+    parts: tuple[tuple[str, str], ...] = ()
+    """(title, key) of the parts that have a picture of their own."""
+    parent: str | None = None
+
+
+def draw(graph: Graph, options: Options) -> list[Picture]:
+    """Return the pictures of a graph: the overview first, then its parts from the top down.
+
+    Functions that are called too deep inside others have pictures of their own at the end.
+    """
+    done: set[str] = set()
+    pictures = _Drawing(graph, options, "", done).pictures()
+    queue = list(dict.fromkeys(_not_drawn(pictures)))
+    shown: set[str] = set()
+    while queue:
+        name = queue.pop(0)
+        if name in shown:
+            continue
+        shown.add(name)
+        body = graph.functions[name]
+        inner = Graph(
+            body.name,
+            body.stage,
+            body.dag,
+            body.back_edges,
+            body.inputs,
+            body.captures,
+            body.outputs,
+            graph.functions,
+            body.source,
+        )
+        made = _Drawing(inner, options, f"function:{name}", done).pictures()
+        pictures += made
+        queue += _not_drawn(made)
+    return [picture.picture for picture in pictures]
+
+
+@dataclass(frozen=True)
+class _Made:
+    picture: Picture
+    not_drawn: tuple[str, ...] = ()
+
+
+def _not_drawn(pictures: list[_Made]) -> list[str]:
+    return [name for picture in pictures for name in picture.not_drawn]
+
+
+class _Drawing:
+    """The pictures of one graph."""
+
+    def __init__(self, graph: Graph, options: Options, key: str, done: set[str]) -> None:
+        self._options = options
+        self._key = key
+        self._done = done
+        simple = options.level == "simple"
+        self._inlined: Inlined = inline(graph, simple=simple)
+        flat = with_results(self._inlined.graph)
+        self._left_out: list[str] = []
+        if simple:
+            absorbed = absorb(flat)
+            flat = absorbed.graph
+            if absorbed.gone:
+                self._left_out.append(
+                    f"{_counted(len(absorbed.gone), 'op')} of plumbing (variable reads, shape and "
+                    f"axis constants, Identity, NoOp) {_is(len(absorbed.gone))} not drawn as boxes."
+                )
+        if options.hide:
+            flat, hidden = hide(flat, options.hide)
+            self._left_out.append(f"{_counted(hidden, 'op')} {_is(hidden)} hidden on request.")
+        self._graph = flat
+        self._tree = group_tree(self._inlined, flat)
+        self._name = graph.name
+        bodies = self._inlined.bodies
+        self._frames = [FrameSpec(body.key, (body.title,), body.parent) for body in bodies.values()]
+
+    def pictures(self) -> list[_Made]:
+        made = list(self._pages(_Page(self._tree, None)))
+        first = made[0]
+        return [_Made(first.picture, self._inlined.not_drawn), *made[1:]]
+
+    def _pages(self, page: _Page) -> Iterator[_Made]:
+        opened, diagram = self._best(page)
+        closed = opened.closed()
+        units: dict[str, Group] = {}
+        for group in closed:
+            units.update(dict.fromkeys(group.leaves(), group))
+        page.units = units
+        parts = tuple((self._title(group), self._full_key(group)) for group in closed)
+        title = self._title(page.group) if page.parent else self._name
+        parent = self._full_key(page.parent.group) if page.parent else None
+        yield _Made(Picture(self._full_key(page.group), title, diagram, parts, parent))
+        for group in closed:
+            yield from self._pages(_Page(group, page))
+
+    def _full_key(self, group: Group) -> str:
+        return f"{self._key}{group.key}"
+
+    def _title(self, group: Group) -> str:
+        return group.body.title if group.body else group.title
+
+    def _best(self, page: _Page) -> tuple[Opened, Diagram]:
+        diagrams: dict[frozenset[str], Diagram] = {}
+
+        def diagram(opened: Opened) -> Diagram:
+            if opened.open not in diagrams:
+                diagrams[opened.open] = self._diagram(page, opened)
+            return diagrams[opened.open]
+
+        def good(opened: Opened) -> bool:
+            return readable(diagram(opened)) and fits(write(diagram(opened)))
+
+        size = sum(1 for _ in page.group.leaves())
+        room = READABLE_CHAIN if size <= READABLE_CHAIN else READABLE_NODES
+        opened = open_within(page.group, room, good)
+        return opened, diagram(opened)
+
+    def _diagram(self, page: _Page, opened: Opened) -> Diagram:
+        place: dict[str, Node] = {}
+        for group in opened.closed():
+            node = group_node(self._graph, group)
+            place.update(dict.fromkeys(group.leaves(), node))
+        graph = page_graph(self._graph, opened, place, self._outside(page))
+        home = self._home(opened, place)
+        if self._options.tensors == "nodes":
+            graph = with_tensor_nodes(graph)
+        left_out = list(self._left_out) if page.parent is None else []
+        closed = opened.closed()
+        if closed:
+            hidden = sum(1 for group in closed for _ in group.leaves())
+            left_out.append(
+                f"{_counted(hidden, 'node')} {_is(hidden)} inside "
+                f"{_counted(len(closed), 'closed group')}, each with its own diagram below."
+            )
+        return build(
+            graph,
+            title=self._title(page.group) if page.parent else self._name,
+            frames=self._frames,
+            home=home,
+            names=self._options.level == "ops",
+            direction=self._options.direction,
+            left_out=left_out,
+        )
+
+    def _home(self, opened: Opened, place: dict[str, Node]) -> dict[str, str]:
+        """Return the innermost frame of everything shown; a page's own frame is not drawn."""
+        home: dict[str, str] = {}
+
+        def walk(group: Group, frame: str | None) -> None:
+            for child in group.children:
+                if isinstance(child, str):
+                    if frame is not None:
+                        home[child] = frame
+                elif child.key in opened.open:
+                    walk(child, child.body.key if child.body else frame)
+                elif frame is not None:
+                    home[f"group:{child.key}"] = frame
+
+        walk(opened.group, None)
+        return home
+
+    def _outside(self, page: _Page) -> Callable[[str], Node]:
+        """Return the function that names the page on the other side of the border."""
+        stubs: dict[str, Node] = {}
+
+        def stub(name: str) -> Node:
+            above = page.parent
+            while above is not None:
+                if name in above.leaves:
+                    break
+                above = above.parent
+            group = above.units.get(name) if above else None
+            key = group.key if group else name
+            if key not in stubs and len(stubs) >= MAX_STUBS:
+                return Node("stub:more", "stub", NodeKind.ELIDED, label="other parts")
+            if key not in stubs:
+                node = self._graph[name]
+                label = self._title(group) if group else next(iter(box_lines(node)))
+                stubs[key] = Node(f"stub:{key}", "stub", NodeKind.ELIDED, label=label)
+            return stubs[key]
+
+        return stub
+
+
+@dataclass
+class _Page:
+    group: Group
+    parent: _Page | None
+    units: dict[str, Group] = field(default_factory=dict)
+    """For each node inside a closed group of the page, that group."""
+    leaves: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.leaves = frozenset(self.group.leaves())
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def _is(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+__all__ = ["MAX_DEPTH", "Picture", "draw"]

@@ -1,0 +1,29 @@
+"""The documentation: its links lead somewhere, and its options are the command's options."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from graph2mermaid.__main__ import main
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path):
+    """Every relative link on a page is a file or folder of the project."""
+    links = re.findall(r"\]\(([^)#\s]+)[^)\s]*\)", page.read_text(encoding="utf-8"))
+    local = [link for link in links if "://" not in link]
+    assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+def test_the_command_line_page_has_every_option():
+    """docs/cli.md names the options that the commands have, and no others."""
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert set(OPTION.findall(page)) == options_of(main) | {"--help"}
