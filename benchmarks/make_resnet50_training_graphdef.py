@@ -6,13 +6,16 @@ momentum. Needs TensorFlow and Keras 3; takes about ten seconds.
     python benchmarks/make_resnet50_training_graphdef.py [FILE.pb]
 """
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
+from typing import Any
 
 DEFAULT = Path(".cache/resnet50_training_step.pb")
 
 
-def training_step_graph_def():
+def training_step_graph_def() -> Any:
     """Trace the step and return its GraphDef."""
     import keras
     import tensorflow as tf
@@ -22,8 +25,7 @@ def training_step_graph_def():
     optimizer = keras.optimizers.SGD(0.1, momentum=0.9)
     optimizer.build(model.trainable_variables)
 
-    @tf.function
-    def train_step(images, labels):
+    def train_step(images: Any, labels: Any) -> Any:
         with tf.GradientTape() as tape:
             probabilities = model(images, training=True)
             losses = keras.losses.sparse_categorical_crossentropy(labels, probabilities)
@@ -32,13 +34,14 @@ def training_step_graph_def():
         optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
         return loss
 
-    concrete = train_step.get_concrete_function(
+    concrete = tf.function(train_step).get_concrete_function(
         tf.TensorSpec([8, 224, 224, 3], tf.float32), tf.TensorSpec([8], tf.int32)
     )
     return concrete.graph.as_graph_def()
 
 
-def main(path=DEFAULT):
+def main(path: Path = DEFAULT) -> None:
+    """Write the file and say how large it is."""
     graph_def = training_step_graph_def()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(graph_def.SerializeToString(deterministic=True))

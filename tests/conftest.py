@@ -13,7 +13,12 @@ from tests.mermaid_js import browser
 
 pytest_plugins = ["tests.golden_files"]
 
-hypothesis.settings.register_profile("default", deadline=None)
+hypothesis.settings.register_profile(
+    # Nothing is timed: the machine may be busy with other tests.
+    "default",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile("default")
 
 

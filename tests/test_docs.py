@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import click
 import pytest
 
-from graph2mermaid.__main__ import main
+from graph2mermaid.cli.trace import app
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -26,4 +25,19 @@ def test_links_lead_somewhere(page: Path):
 def test_the_command_line_page_has_every_option():
     """docs/cli.md names the options that the commands have, and no others."""
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-    assert set(OPTION.findall(page)) == options_of(main) | {"--help"}
+    options = {
+        name
+        for command in (app, *app.commands.values())
+        for parameter in command.params
+        for name in parameter.opts
+        if name.startswith("--")
+    }
+    assert set(OPTION.findall(page)) == options | {"--help"}
+
+
+def test_the_guide_knows_only_real_options():
+    """No page for users shows an option that no command has."""
+    known = set(OPTION.findall((ROOT / "docs" / "cli.md").read_text(encoding="utf-8")))
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    shown = {name for page in pages for name in OPTION.findall(page.read_text(encoding="utf-8"))}
+    assert shown - known == set()

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.tf
-
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
@@ -21,6 +19,7 @@ TRACED_WITH = "2.21."
 """The TensorFlow whose graphs are committed; others name and arrange ops differently."""
 
 
+@pytest.mark.tf
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_output_is_what_the_example_writes(example: Path, tmp_path: Path):
     """The command in an example's docstring writes, byte for byte, what is committed beside it."""
@@ -53,6 +52,17 @@ def test_every_example_has_its_output():
     """No output is left over from an example that is gone, and none is missing."""
     outputs = sorted((ROOT / "examples").glob("*.md"))
     assert [path.stem for path in outputs] == [path.stem for path in EXAMPLES]
+
+
+def test_the_readme_shows_the_first_example():
+    """The README's picture is the diagram of the committed report."""
+    shown, made = (
+        re.findall(
+            r"^```mermaid\n(.*?)^```$", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+        )
+        for path in (ROOT / "README.md", ROOT / "examples" / "multiply_add.md")
+    )
+    assert shown == made
 
 
 def comparable(report: str) -> str:

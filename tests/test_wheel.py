@@ -74,7 +74,7 @@ def test_holds_the_package_and_nothing_else(installed: Installed):
 
 @pytest.mark.parametrize(
     ("option", "expected"),
-    [("--help", "Usage: graph2mermaid"), ("--version", "graph2mermaid, version 0.1.0")],
+    [("--help", "Usage: graph2mermaid"), ("--version", "graph2mermaid 0.1.0")],
 )
 def test_answers(installed: Installed, tmp_path: Path, option: str, expected: str):
     """The command starts without TensorFlow and says what it is."""

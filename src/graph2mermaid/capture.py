@@ -74,7 +74,7 @@ class Capture:
 
         save([self], path)
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         """Show the capture in a notebook; JupyterLab draws the first of these that it knows."""
         report = self.report()
         return {

@@ -338,27 +338,28 @@ class Graph:
 
     def nodes(self) -> Iterator[Node]:
         """Yield the nodes in trace order."""
-        for _, payload in self.dag.nodes(data="node"):
-            yield payload
+        yield from (payload["node"] for payload in self.dag.nodes.values())
 
     def arrows(self) -> Iterator[Arrow]:
         """Yield the edges of the DAG (not the back edges), grouped by source in trace order."""
-        for source, target, edge in self.dag.edges(data="edge"):
-            yield Arrow(source, target, edge)
+        yield from _arrows(self.dag.edges(data=True))
 
     def incoming(self, name: str) -> list[Arrow]:
         """Return the edges into a node: data edges by input port, then control edges."""
-        found = [Arrow(s, t, edge) for s, t, edge in self.dag.in_edges(name, data="edge")]
-        return sorted(found, key=_by_target_port)
+        return sorted(_arrows(self.dag.in_edges(name, data=True)), key=_by_target_port)
 
     def outgoing(self, name: str) -> list[Arrow]:
         """Return the edges out of a node, in the order of their consumers."""
-        return [Arrow(s, t, edge) for s, t, edge in self.dag.out_edges(name, data="edge")]
+        return list(_arrows(self.dag.out_edges(name, data=True)))
 
     def tensor(self, ref: TensorRef) -> TensorSpec | None:
         """Return type and shape of an op's output, or None when the source did not say."""
         outputs = self[ref.node].outputs
         return outputs[ref.port] if ref.port < len(outputs) else None
+
+
+def _arrows(edges: Iterable[tuple[str, str, dict[str, Any]]]) -> Iterator[Arrow]:
+    return (Arrow(source, target, payload["edge"]) for source, target, payload in edges)
 
 
 def _by_target_port(arrow: Arrow) -> tuple[bool, int]:
@@ -386,7 +387,7 @@ def _take_out_cycles(dag: nx.MultiDiGraph[str]) -> list[Arrow]:
                 if successor in on_path:
                     payloads = dict(dag[name][successor])
                     removed += [Arrow(name, successor, p["edge"]) for p in payloads.values()]
-                    dag.remove_edges_from([(name, successor, key) for key in payloads])
+                    dag.remove_edges_from([(name, successor)] * len(payloads))
                 elif successor not in done:
                     on_path.add(successor)
                     stack.append((successor, iter(list(dag.successors(successor)))))

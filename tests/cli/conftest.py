@@ -54,6 +54,11 @@ def two(tmp_path: Path) -> Path:
     return path
 
 
+def names(folder: str | Path = ".") -> list[str]:
+    """Return the names of what is in a folder, without Python's own cache."""
+    return sorted(p.name for p in Path(folder).iterdir() if p.name != "__pycache__")
+
+
 def command(*words: str) -> list[str]:
     """Return the command line that runs the program."""
     return [sys.executable, "-m", "graph2mermaid", *words]
@@ -66,7 +71,7 @@ def environment(**more: str) -> Mapping[str, str]:
     return {**kept, **own}
 
 
-def program(*words: str, **settings: object) -> subprocess.CompletedProcess[str]:
+def program(*words: str) -> subprocess.CompletedProcess[str]:
     """Run the program by itself and return what it wrote."""
     return subprocess.run(
         command(*words), env=environment(), capture_output=True, encoding="utf-8", check=False

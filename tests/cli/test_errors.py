@@ -33,8 +33,8 @@ def _files(small: Path) -> None:
         ([], f"Missing argument 'TARGET...' {SEE}"),
         (["--nope"], "No such option '--nope'"),
         (["model.py:f", "--level", "low"], "Invalid value for '--level': 'low' is not one of "),
-        (["model.py:f", "--timeout", "0"], "Invalid value for '--timeout': a number of seconds "
-         f"above 0 is needed {SEE}"),
+        (["model.py:f", "--timeout", "0"], ("Invalid value for '--timeout': a number of seconds "
+         f"above 0 is needed {SEE}")),
         (["model.py:f", "--view", "grappler"],
          f"--view grappler does not exist yet; there is traced, all {SEE}"),
         (["model.py:f", "--view", "traced,xla"],
@@ -70,8 +70,10 @@ def _files(small: Path) -> None:
         (["render", "small.g2m.json", "--hide", ""], "hide: "),
         (["list", "model.py:f"],
          "list takes a file or a module alone: model.py (see graph2mermaid list --help)"),
-        (["list", "folder"], "folder is a folder, but neither a SavedModel (no saved_model.pb in "
-         "it) nor a Python package (no __init__.py)"),
+        (["list", "folder"], ("folder is a folder, but neither a SavedModel (no saved_model.pb in "
+         "it) nor a Python package (no __init__.py)")),
+        (["list", "small.g2m.json"], ("small.g2m.json is no Python code but a capture file, a target"
+         " as it is: graph2mermaid small.g2m.json")),
         (["list", "notes.txt"], "notes.txt cannot be read: a target is a .py, "),
         (["list", "broken.py"],
          "cannot load broken.py: ZeroDivisionError at broken.py:3: division by zero"),
@@ -97,12 +99,12 @@ def test_mistakes(run: Run, words: list[str], line: str):
     ("words", "line"),
     [
         (["model.py"], "model.py: name what to trace; there is model.py:f, model.py:g"),
-        (["model.py:number"], "model.py:number is a number (3), which cannot be traced; there is "
-         "model.py:f, model.py:g"),
-        (["model.py:ff"], "model.py has no ff; did you mean model.py:f? "
-         "(1 more: graph2mermaid list model.py)"),
-        (["broken.py:f"], "cannot load broken.py: ZeroDivisionError at broken.py:3: "
-         "division by zero"),
+        (["model.py:number"], ("model.py:number is a number (3), which cannot be traced; there is "
+         "model.py:f, model.py:g")),
+        (["model.py:ff"], ("model.py has no ff; did you mean model.py:f? "
+         "(1 more: graph2mermaid list model.py)")),
+        (["broken.py:f"], ("cannot load broken.py: ZeroDivisionError at broken.py:3: "
+         "division by zero")),
         (["notes.txt"], "notes.txt cannot be read: a target is a .py, "),
         (["damaged.g2m.json"], "damaged.g2m.json: "),
         (["model.py:f", "damaged.g2m.json"], "damaged.g2m.json: "),
@@ -145,7 +147,7 @@ def test_a_fault_of_our_own(run: Run, monkeypatch: pytest.MonkeyPatch):
     """What nobody thought of is one line too, and asks for a report."""
     from graph2mermaid import serde
 
-    monkeypatch.setattr(serde, "load", lambda path: {}["key"])
+    monkeypatch.setattr(serde, "load", lambda path: dict[str, str]()["key"])
     result = run("render", "small.g2m.json")
     assert result.exit_code == 2
     assert result.stderr == (

@@ -10,6 +10,7 @@ import pytest
 
 from graph2mermaid import __version__
 from graph2mermaid.cli import options
+from graph2mermaid.cli.app import GroupedCommand
 from graph2mermaid.cli.trace import app
 from graph2mermaid.views import VIEWS, Options
 from tests.cli.conftest import Run, environment, program
@@ -41,6 +42,7 @@ def test_each_command_has_help(run: Run, command: str):
 def test_the_examples_in_help_parse():
     """Every example is a command line that this version understands."""
     for command in (app, *app.commands.values()):
+        assert isinstance(command, GroupedCommand)
         for line in command.examples.strip().splitlines():
             words = shlex.split(line.partition(" > ")[0])
             app.make_context("graph2mermaid", words[1:], resilient_parsing=True)
@@ -84,13 +86,15 @@ def test_choices_are_the_ones_of_the_library():
     """The words that options take are those that `Options` takes."""
     hints = get_type_hints(Options)
     assert {
+        name: get_args(hint) for name, hint in hints.items() if get_args(hint) != (str, ...)
+    } == {
         "level": options.LEVELS,
         "tensors": options.TENSORS,
         "direction": options.DIRECTIONS,
         "color": options.COLORS,
         "fence": options.FENCES,
         "host": options.HOSTS,
-    } == {name: get_args(hint) for name, hint in hints.items() if get_args(hint) != (str, ...)}
+    }
 
 
 def test_views_that_are_promised_do_not_exist_yet():
@@ -114,7 +118,9 @@ def test_views_that_are_promised_do_not_exist_yet():
     ],
     ids=" ".join,
 )
-def test_shell_completion(monkeypatch: pytest.MonkeyPatch, run: Run, words: list[str], expected: list[str]):
+def test_shell_completion(
+    monkeypatch: pytest.MonkeyPatch, run: Run, words: list[str], expected: list[str]
+):
     """A first word completes to a command, any target to a file, options to options and values."""
     monkeypatch.setenv("_GRAPH2MERMAID_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", " ".join(("graph2mermaid", *words)))

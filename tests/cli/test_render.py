@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 from graph2mermaid import serde
 from graph2mermaid.capture import Capture
 from graph2mermaid.cli.files import OutputError, written
-from tests.cli.conftest import Run, command, environment
+from tests.cli.conftest import Run, command, environment, names
 
 
 def drawn(path: str | Path) -> str:
@@ -55,14 +56,14 @@ def test_a_file_for_each_page(run: Run, two: Path):
     """`--out-dir` makes the folder, and in it an index and a page for each target."""
     result = run("render", "two.g2m.json", "--out-dir", "deep/pages", "--quiet")
     assert (result.exit_code, result.output) == (0, "")
-    assert sorted(os.listdir("deep/pages")) == ["f.md", "g.md", "index.md"]
+    assert names("deep/pages") == ["f.md", "g.md", "index.md"]
     assert "(f.md)" in drawn("deep/pages/index.md")
 
 
 def test_a_file_for_each_diagram(run: Run, two: Path):
     """With `--format mmd` the folder has the diagrams."""
     assert run("render", "two.g2m.json", "--out-dir", "pages", "--format", "mmd").exit_code == 0
-    assert sorted(os.listdir("pages")) == ["f.mmd", "g.mmd"]
+    assert names("pages") == ["f.mmd", "g.mmd"]
     assert drawn("pages/g.mmd").startswith("graph TD\n")
 
 
@@ -99,6 +100,28 @@ def test_notes_go_to_standard_error(run: Run, two: Path):
     assert run("render", "two.g2m.json", "--out", "a.md", "--quiet").stderr == ""
 
 
+@pytest.mark.skipif(os.name != "posix", reason="terminals differ")
+def test_progress_is_shown_on_a_terminal(small: Path):
+    """Who sits at a terminal sees what is being done; --quiet says nothing."""
+    for words, expected in (([], ["writing", "wrote graph.md"]), (["--quiet"], [])):
+        master, terminal = os.openpty()
+        done = subprocess.run(
+            command("render", str(small), "--out", "graph.md", *words),
+            env=environment(NO_COLOR="1"),
+            stderr=terminal,
+            check=True,
+        )
+        os.close(terminal)
+        os.set_blocking(master, False)
+        try:
+            text = os.read(master, 10_000).decode()
+        except OSError:  # there is nothing
+            text = ""
+        os.close(master)
+        assert done.returncode == 0
+        assert [re.sub(r"\x1b\[\d*m", "", line) for line in text.splitlines()] == expected
+
+
 def test_an_existing_file_keeps_its_permissions(run: Run, small: Path):
     """The result takes the place of the old file, for the same people."""
     Path("graph.md").write_text("before", encoding="utf-8")
@@ -127,12 +150,12 @@ def test_files_are_written_all_or_none(tmp_path: Path):
     """When one cannot be written, or the block is left early, all are as they were."""
     old = tmp_path / "old.md"
     old.write_text("old", encoding="utf-8")
-    with pytest.raises(OutputError, match="cannot write .*no/new.md: there is no folder"):
-        with written({old: "new", tmp_path / "no/new.md": "new"}):
-            pass
+    files = {old: "new", tmp_path / "no/new.md": "new"}
+    with pytest.raises(OutputError, match=r"^cannot write no/new\.md: there"), written(files):
+        pass
     with pytest.raises(KeyboardInterrupt), written({old: "new", tmp_path / "new.md": "new"}):
         raise KeyboardInterrupt
-    assert os.listdir(tmp_path) == ["old.md"]
+    assert names(tmp_path) == ["old.md"]
     assert drawn(old) == "old"
 
 
@@ -148,7 +171,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(OutputError) as caught, written({old: "new"}):
         pass
     assert str(caught.value) == "cannot write old.md: No space left on device"
-    assert os.listdir(tmp_path) == ["old.md"]
+    assert names(tmp_path) == ["old.md"]
     assert drawn(old) == "old"
 
 

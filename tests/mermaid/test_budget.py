@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from graph2mermaid.mermaid import budget
 from graph2mermaid.mermaid.diagram import Box, Diagram, Link
@@ -41,6 +41,7 @@ def test_measure(text, size):
     assert budget.measure(text) == size
 
 
+@settings(max_examples=30)
 @given(diagrams())
 def test_measure_agrees_with_the_diagram(shown):
     """Whatever the labels, as many edges are counted as the diagram has."""

@@ -69,7 +69,7 @@ def diagram(*looks, links=(), frames=()):
         ),
         pytest.param(
             diagram(Look.OP, links=(Link("b0", "b0", dotted=True),)),
-            "Box: op. Dotted arrow: order only (control edge) or a loop's next iteration.",
+            "Box: op. Gray dotted arrow: order only (control edge) or a loop's next iteration.",
             id="dotted arrow",
         ),
         pytest.param(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from graph2mermaid.mermaid.diagram import Box, Diagram, Frame, Link, Look
 from graph2mermaid.mermaid.write import write
@@ -73,6 +73,7 @@ graph TD
   class n3 merge
   style s0 fill:none,stroke:#888888
   style s1 fill:none,stroke:#888888
+  linkStyle 3,4 stroke:#888888
 """
 
 
@@ -186,10 +187,12 @@ LINE = re.compile(
     | \s+classDef\ [a-z]+\ fill:\#[0-9a-f]{6},stroke:\#[0-9a-f]{6},color:\#[0-9a-f]{6}(,[a-z0-9:\ -]+)*
     | \s+class\ n\d+(,n\d+)*\ [a-z]+
     | \s+style\ s\d+\ fill:none,stroke:\#888888
+    | \s+linkStyle\ \d+(,\d+)*\ stroke:\#888888
     """
 )
 
 
+@settings(max_examples=30)
 @given(diagrams())
 def test_only_the_safe_subset_is_written(shown):
     """Whatever the names and labels, each line has one of the forms that every version reads."""
@@ -199,6 +202,7 @@ def test_only_the_safe_subset_is_written(shown):
         assert LINE.fullmatch(line), line
 
 
+@settings(max_examples=30)
 @given(diagrams())
 def test_ids_are_unique_and_in_order(shown):
     """Each box and each frame is declared once, under the ids that the writer promises."""
@@ -209,6 +213,7 @@ def test_ids_are_unique_and_in_order(shown):
     assert sorted(frames) == [f"s{number}" for number in range(len(frames))]
 
 
+@settings(max_examples=30)
 @given(diagrams())
 def test_edges_follow_all_declarations(shown):
     """No edge stands before a declaration, which could move a box into another frame."""
@@ -217,6 +222,7 @@ def test_edges_follow_all_declarations(shown):
     assert declared == sorted(declared, reverse=True)
 
 
+@settings(max_examples=30)
 @given(diagrams())
 def test_same_diagram_same_text(shown):
     """Writing twice gives the same text."""

@@ -377,6 +377,18 @@ def test_what_others_wait_for_is_an_output_only_when_nothing_else_is():
     assert [b.name for b in graph(more).outputs] == ["abs"]
 
 
+def test_a_traced_function_ends_in_identities():
+    """TensorFlow ends what it traces in `Identity`, `Identity_1`...; other ends are dead ops."""
+    made = graph(
+        placeholder("x")
+        + node("sgd/Identity", "Identity", "x", attrs=FLOAT)
+        + node("Identity", "Identity", "x", attrs=FLOAT)
+        + node("Identity_1", "Identity", "x", attrs=FLOAT)
+        + node("dead", "Relu", "x", attrs=FLOAT)
+    )
+    assert [b.name for b in made.outputs] == ["Identity", "Identity_1"]
+
+
 def test_function_graphs_number_their_inputs_and_outputs():
     """In a graph that ran, `_Arg` and `_Retval` say their position."""
     index = [attr("index", f"i: {i}") for i in range(2)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import os
 import pickle
 import random
 import sys
@@ -289,8 +288,10 @@ def test_nothing_else_of_the_process_changes():
         ("raise ValueError\n", "ValueError at model.py:1: no message"),
         (
             "import sys\nsys.exit('wrong data')\n",
-            "it called sys.exit('wrong data') at model.py:2; "
-            'put what runs a program under `if __name__ == "__main__":`',
+            (
+                "it called sys.exit('wrong data') at model.py:2; "
+                'put what runs a program under `if __name__ == "__main__":`'
+            ),
         ),
         ("class Odd(BaseException): ...\nraise Odd('x')\n", "Odd at model.py:2: x"),
     ],
@@ -309,7 +310,7 @@ def test_what_a_file_raises_is_one_line_that_says_where(text: str, message: str)
 def test_an_error_in_a_sibling_names_the_sibling():
     """The place is where the error is, not which file was asked for."""
     write(app__model="import sibling", app__sibling="\n\n1 / 0")
-    place = os.path.join("app", "sibling.py")
+    place = Path("app", "sibling.py")
     with pytest.raises(TargetError, match=f"ZeroDivisionError at {place}:3: division by zero"):
         load("app/model.py")
 
@@ -319,6 +320,19 @@ def test_a_sibling_hidden_by_a_standard_module_is_named():
     write(model="from profile import make_model", profile="def make_model(): ...")
     with pytest.raises(TargetError, match=r"profile\.py has the name of one of Python's own"):
         load("model.py")
+
+
+def test_a_sibling_that_hides_a_package_is_named():
+    """A module of the user's in place of an installed one says which file to rename."""
+    write(model="import pytest_pkg_x\npytest_pkg_x.mark", pytest_pkg_x="")
+    Path("site").mkdir()
+    Path("site/pytest_pkg_x.py").touch()
+    sys.path.append(str(Path("site").absolute()))
+    try:
+        with pytest.raises(TargetError, match=r"\(pytest_pkg_x\.py hides the package pytest_pkg_x"):
+            load("model.py")
+    finally:
+        sys.path.remove(str(Path("site").absolute()))
 
 
 def test_missing_tensorflow_names_the_extra(monkeypatch: pytest.MonkeyPatch):

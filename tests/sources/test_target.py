@@ -94,14 +94,20 @@ def test_a_target_is_split_at_its_last_colon(
     elif existing:
         Path(existing).touch()
     path, module, attribute = expected
-    assert parse(text) == TargetName(text, path and Path(path), module, attribute)
+    assert parse(text) == TargetName(text, Path(path) if path else None, module, attribute)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("trian.py", "there is no file, folder or module called 'trian.py'; did you mean train.py?"),
-        ("trian.py:f", "there is no file, folder or module called 'trian.py'; did you mean train.py?"),
+        (
+            "trian.py",
+            "there is no file, folder or module called 'trian.py'; did you mean train.py?",
+        ),
+        (
+            "trian.py:f",
+            "there is no file, folder or module called 'trian.py'; did you mean train.py?",
+        ),
         ("no/such/place.py:f", "there is no file, folder or module called 'no/such/place.py'"),
         ("C:\\models\\m.py", "there is no file, folder or module called 'C:\\\\models\\\\m.py'"),
         ("C:\\models\\m.py:f", "there is no file, folder or module called 'C:\\\\models\\\\m.py'"),
@@ -159,11 +165,11 @@ ALL = "there is model.py:scale, model.py:half, model.py:double, model.py:net"
 @pytest.mark.parametrize(
     ("attribute", "message"),
     [
-        ("scael", "model.py has no scael; did you mean model.py:scale? "
-         "(3 more: graph2mermaid list model.py)"),
+        ("scael", ("model.py has no scael; did you mean model.py:scale? "
+         "(3 more: graph2mermaid list model.py)")),
         ("q", f"model.py has no q; {ALL}"),
-        ("net.q", "model.py:net has no q; did you mean model.py:net? "
-         "(3 more: graph2mermaid list model.py)"),
+        ("net.q", ("model.py:net has no q; did you mean model.py:net? "
+         "(3 more: graph2mermaid list model.py)")),
         ("net.layers[7]", f"model.py:net.layers has no [7]; {ALL}"),
         ("number.real", f"model.py:number.real is a number (3), which cannot be traced; {ALL}"),
         ("number", f"model.py:number is a number (3), which cannot be traced; {ALL}"),
@@ -173,17 +179,17 @@ ALL = "there is model.py:scale, model.py:half, model.py:double, model.py:net"
         ("fetch", "model.py:fetch is a coroutine function (async def), which cannot be traced; "
          + ALL),
         ("Net", "model.py:Net is a class; name an instance of it: model.py:net"),
-        ("Other", "model.py:Other is a class; make an instance in the file, x = Other(...), "
-         "and name x"),
-        ("Net.forward", "model.py:Net.forward is a method of a class and needs an instance; "
-         "type model.py:net.forward"),
-        ("Other.forward", "model.py:Other.forward is a method of a class and needs an instance; "
-         "make one in the file, x = Other(...), and name x.forward"),
+        ("Other", ("model.py:Other is a class; make an instance in the file, x = Other(...), "
+         "and name x")),
+        ("Net.forward", ("model.py:Net.forward is a method of a class and needs an instance; "
+         "type model.py:net.forward")),
+        ("Other.forward", ("model.py:Other.forward is a method of a class and needs an instance; "
+         "make one in the file, x = Other(...), and name x.forward")),
         ("net.broken", "cannot load model.py: ValueError at model.py:16: not ready"),
-        ("Net().forward", "model.py:Net().forward: 'Net().forward' is not a name; what stands "
-         "after the colon is a name in the file, such as f, net.forward or layers[0]"),
-        ("scale (x", "model.py:scale (x: 'scale (x' is not a name; what stands after the colon is "
-         "a name in the file, such as f, net.forward or layers[0]"),
+        ("Net().forward", ("model.py:Net().forward: 'Net().forward' is not a name; what stands "
+         "after the colon is a name in the file, such as f, net.forward or layers[0]")),
+        ("scale (x", ("model.py:scale (x: 'scale (x' is not a name; what stands after the colon is "
+         "a name in the file, such as f, net.forward or layers[0]")),
         ("", "model.py: name what to trace; " + ALL),
     ],
 )  # fmt: skip
@@ -243,14 +249,14 @@ def test_a_signature_of_a_saved_model():
 @pytest.mark.parametrize(
     ("path", "text", "message"),
     [
-        ("m.keras", "m.keras:f", "m.keras:f: a .keras file takes no name after the colon; "
-         "type m.keras alone"),
-        ("notes.txt", "notes.txt:f", "notes.txt cannot be read: a target is a .py, .keras, .h5, "
-         ".pb, .pbtxt or .g2m.json file, or a SavedModel folder"),
-        ("n.ipynb", "n.ipynb:f", "n.ipynb is a notebook; make a Python file of it first: "
-         "jupyter nbconvert --to script n.ipynb"),
-        ("folder/data.txt", "folder", "folder is a folder, but neither a SavedModel (no "
-         "saved_model.pb in it) nor a Python package (no __init__.py)"),
+        ("m.keras", "m.keras:f", ("m.keras:f: a .keras file takes no name after the colon; "
+         "type m.keras alone")),
+        ("notes.txt", "notes.txt:f", ("notes.txt cannot be read: a target is a .py, .keras, .h5, "
+         ".pb, .pbtxt or .g2m.json file, or a SavedModel folder")),
+        ("n.ipynb", "n.ipynb:f", ("n.ipynb is a notebook; make a Python file of it first: "
+         "jupyter nbconvert --to script n.ipynb")),
+        ("folder/data.txt", "folder", ("folder is a folder, but neither a SavedModel (no "
+         "saved_model.pb in it) nor a Python package (no __init__.py)")),
     ],
 )  # fmt: skip
 def test_files_that_are_no_target(path: str, text: str, message: str):
@@ -368,13 +374,13 @@ class TestTensorFlow:
     @pytest.mark.parametrize(
         ("attribute", "start"),
         [
-            ("net", "is a tf.Module (Net) without __call__, which cannot be traced; "
-             "there is model.py:net.forward, model.py:ready"),
+            ("net", ("is a tf.Module (Net) without __call__, which cannot be traced; "
+             "there is model.py:net.forward, model.py:ready")),
             ("data", "is a tf.data.Dataset; the dataset view does not exist yet"),
             ("variable", "is a tf.Variable, which cannot be traced; "),
             ("tensor", "is a tensor, which cannot be traced; "),
-            ("Net.forward", "is a method of a class and needs an instance; "
-             "type model.py:net.forward"),
+            ("Net.forward", ("is a method of a class and needs an instance; "
+             "type model.py:net.forward")),
             ("built.fit", "is a loop in Python, not a graph; type model.py:built.train_step"),
             ("built.predict", "is a loop in Python, not a graph; type model.py:built.predict_step"),
             ("built.train_step", "the model is not compiled; call its compile() in the file"),
@@ -388,7 +394,9 @@ class TestTensorFlow:
     def test_the_list_has_shapes(self):
         """Signatures show what the function itself says of its arguments."""
         found = listing.candidates(load(parse("model.py")))
-        assert {c.path: (c.kind, c.signature) for c in found if c.path not in ("layer", "built")} == {
+        assert {
+            c.path: (c.kind, c.signature) for c in found if c.path not in ("layer", "built")
+        } == {
             "ready": ("tf.function", "(x: float32[?,4], options: {'n': int32[]})"),
             "free": ("tf.function", "(x: int32[2,?], k=2)"),
             "part": ("partial", "(x: int32[2,?], k=3)"),

@@ -30,7 +30,7 @@ def list_command(
 ) -> None:
     """List what in a Python file or module can be traced, with signatures."""
     from graph2mermaid.sources import listing
-    from graph2mermaid.sources.target import load, parse
+    from graph2mermaid.sources.target import load, parse, target_text
 
     name = parse(file_or_module)
     if name.attribute:
@@ -46,7 +46,7 @@ def list_command(
     user_code_is_done()
     if not found:
         console.notes(name.text, ["nothing in it can be traced"])
-    rows = [(f"{name.text}:{c.path}", c.kind, c.signature) for c in found]
+    rows = [(target_text(name, c.path), c.kind, c.signature) for c in found]
     write_stdout(encode("".join(f"{line}\n" for line in _aligned(rows))))
 
 

@@ -23,4 +23,4 @@ class Console:
         """Say what a reader of the result must know."""
         if not self._quiet:
             for note in notes:
-                click.echo(f"Note: {about}: {note}", err=True)
+                click.echo(f"Note: {about}: {' '.join(note.split())}", err=True)

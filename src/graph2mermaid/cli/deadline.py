@@ -18,6 +18,7 @@ from types import FrameType
 from graph2mermaid.errors import Graph2MermaidError
 
 _VARIABLE = "GRAPH2MERMAID_DONE_FD"
+_NONE = "none"
 _GRACE_S = 1.0
 _FORWARDED = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -28,15 +29,20 @@ class TimeoutExceededError(Graph2MermaidError):
     """Loading and tracing took longer than `--timeout` allows."""
 
 
+_pipe: list[str] = []
+"""The number of the pipe to the watching process, once it was looked for."""
+
+
 def is_supervised() -> bool:
     """Tell whether this process is one that another one watches."""
-    return _VARIABLE in os.environ
+    if _VARIABLE in os.environ:
+        _pipe.append(os.environ.pop(_VARIABLE))  # it is nothing to processes of the user's
+    return bool(_pipe)
 
 
 def user_code_is_done() -> None:
     """Tell the watching process, if there is one, that the time is not counted any more."""
-    number = os.environ.pop(_VARIABLE, None)
-    if number is not None and number != "none":
+    if is_supervised() and (number := _pipe[0]) != _NONE:
         with suppress(OSError):
             os.write(int(number), b"done")
             os.close(int(number))
@@ -75,7 +81,7 @@ def supervise(arguments: Sequence[str], seconds: float) -> int:
 
 def _supervise_simply(command: Sequence[str], seconds: float) -> int:
     """Count the whole run: no pipe can be handed over and no group ended where this is used."""
-    environment = {**os.environ, _VARIABLE: "none"}
+    environment = {**os.environ, _VARIABLE: _NONE}
     with subprocess.Popen(command, env=environment) as child:  # noqa: S603
         try:
             return _status(child.wait(seconds))

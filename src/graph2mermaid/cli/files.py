@@ -68,7 +68,9 @@ def made_folder(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"cannot make the folder {shown(folder)}: {error.strerror or error}") from error
+        raise OutputError(
+            f"cannot make the folder {shown(folder)}: {error.strerror or error}"
+        ) from error
     try:
         yield
     except BaseException:

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import TextIO
 
 _STDOUT = 1
 _STDERR = 2
@@ -23,11 +24,25 @@ def stdout_is_stderr() -> Iterator[None]:
     try:
         yield
     finally:
+        # User code may have wrapped it, and a wrapper closes what it wraps when it goes away.
+        _kept.append(sys.stdout)
         sys.stdout = before
         sys.stderr.flush()
         if saved is not None:
             os.dup2(saved, _STDOUT)
             os.close(saved)
+
+
+_kept: list[TextIO] = []
+
+
+def close_stdout() -> None:
+    """Send what is printed from now on to standard error: the result is written."""
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+    sys.stdout = sys.stderr
+    with suppress(OSError):
+        os.dup2(_STDERR, _STDOUT)
 
 
 def write_stdout(data: bytes) -> None:

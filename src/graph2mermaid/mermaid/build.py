@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from graph2mermaid.graph import Arrow, EdgeKind, Graph, Node, NodeKind
+from graph2mermaid.graph import Arrow, EdgeKind, Graph, Node, NodeKind, SourceLine
 from graph2mermaid.mermaid.diagram import Box, Diagram, Frame, Link, Look
 
 _LOOKS: Mapping[NodeKind, Look] = {
@@ -73,6 +73,11 @@ def build(
     )
 
 
+def short_place(source: SourceLine) -> str:
+    """Return `file.py:12` without the folders; tables have the whole path."""
+    return f"{source.file.rpartition('/')[2]}:{source.line}"
+
+
 def look(node: Node) -> Look:
     """Return how a node is drawn."""
     if node.kind is NodeKind.CONTROL_FLOW and node.op.endswith("Merge"):
@@ -109,7 +114,7 @@ def _words(node: Node) -> Iterable[str]:
         case NodeKind.CALL:
             yield f"calls {node.calls[0].function}" if node.calls else node.op
             if node.variable is None and node.source is not None:
-                yield str(node.source)
+                yield short_place(node.source)
         case NodeKind.OP:
             yield from _op_words(node)
 
@@ -138,7 +143,7 @@ def _control_words(node: Node) -> Iterable[str]:
         node.op.removeprefix("Stateless"), node.op
     )
     if node.source is not None:
-        yield str(node.source)
+        yield short_place(node.source)
 
 
 def _op_words(node: Node) -> Iterable[str]:
@@ -179,8 +184,7 @@ def _worth_a_line(key: str, node: Node) -> bool:
 
 
 _STRUCTURAL = frozenset(
-    "axis axes dim dims dimension split_dim concat_dim reduction_indices perm shape size sizes "
-    "multiples paddings depth k start limit delta output_shape begin end".split()
+    ["axis", "axes", "dim", "dims", "dimension", "split_dim", "concat_dim", "reduction_indices", "perm", "shape", "size", "sizes", "multiples", "paddings", "depth", "k", "start", "limit", "delta", "output_shape", "begin", "end"]
 )
 
 
@@ -233,7 +237,7 @@ def _edge_words(graph: Graph, arrow: Arrow) -> Iterable[str]:
 
 def _tensor_words(source: Node, target: Node, port: int) -> Iterable[str]:
     """Name a tensor by its Python variable, and by TensorFlow's `op:port` past the first output."""
-    name = source.tensor_name(port)
+    name = source.tensor_name(port) if source.kind is not NodeKind.GROUP else None
     told = target.kind in (NodeKind.OUTPUT, NodeKind.TENSOR) and target.label == name
     control = source.kind in (NodeKind.CONTROL_FLOW, NodeKind.GROUP)
     number = f"{source.name.rpartition('/')[2]}:{port}" if port and not control else ""

@@ -13,6 +13,8 @@ from types import MappingProxyType
 from graph2mermaid.mermaid.diagram import Diagram, Look
 
 FRAME_STYLE = "fill:none,stroke:#888888"
+DOTTED_STYLE = "stroke:#888888"
+"""Mermaid 12.3 draws some of its dotted edges solid; gray tells them apart all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,5 +74,5 @@ def legend(diagram: Diagram) -> str:
     if any(not frame.empty for frame in diagram.frames):
         sentences.append("Frame: a body or scope, named in its title.")
     if any(link.dotted for link in diagram.links):
-        sentences.append("Dotted arrow: order only (control edge) or a loop's next iteration.")
+        sentences.append("Gray dotted arrow: order only (control edge) or a loop's next iteration.")
     return " ".join(sentences)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from graph2mermaid.mermaid.diagram import Box, Diagram, Frame, Link, Look
 from graph2mermaid.mermaid.escape import label, plain, shown
-from graph2mermaid.mermaid.theme import FRAME_STYLE, STYLES
+from graph2mermaid.mermaid.theme import DOTTED_STYLE, FRAME_STYLE, STYLES
 
 MAX_DEPTH = 2
 """Frames in frames. With one more, the older layout engine's pictures are too wide to read."""
@@ -54,6 +54,9 @@ class _Writer:
         yield from map(self.link, self.diagram.links)
         yield from self.classes()
         yield from (f"style {frame_id} {FRAME_STYLE}" for frame_id in self.frame_ids.values())
+        dotted = [str(i) for i, link in enumerate(self.diagram.links) if link.dotted]
+        if dotted:  # last, since it is an error before the edges that it names
+            yield f"linkStyle {','.join(dotted)} {DOTTED_STYLE}"
 
     def members(self, boxes: Iterable[str], frames: Iterable[Frame]) -> Iterator[str]:
         first: dict[int, str | Frame] = {self.rank[key]: key for key in boxes}

@@ -1,0 +1,1 @@
+"""What a drawing does to a graph: small steps, each from one graph to another."""

@@ -18,10 +18,7 @@ _CONTROL = Edge(EdgeKind.CONTROL, None, None)
 
 # Inputs that say how an op works rather than what it works on, by the op definitions' own names.
 STRUCTURAL_ARGUMENTS = frozenset(
-    """axis axes dim dims dimension split_dim concat_dim reduction_indices perm shape size sizes
-    begin end strides multiples paddings block_shape crops num_segments size_splits output_shape
-    input_sizes filter_sizes broadcast_shape depth k start limit delta num_lower num_upper
-    element_shape num_elements max_num_elements seed""".split()
+    ["axis", "axes", "dim", "dims", "dimension", "split_dim", "concat_dim", "reduction_indices", "perm", "shape", "size", "sizes", "begin", "end", "strides", "multiples", "paddings", "block_shape", "crops", "num_segments", "size_splits", "output_shape", "input_sizes", "filter_sizes", "broadcast_shape", "depth", "k", "start", "limit", "delta", "num_lower", "num_upper", "element_shape", "num_elements", "max_num_elements", "seed"]
 )
 
 _BRIDGES = frozenset({"Identity", "IdentityN"})
@@ -47,6 +44,8 @@ class _Absorber:
     graph: Graph
     moved: dict[TensorRef, TensorRef] = field(default_factory=dict)
     """Where a tensor of an op that is gone comes from now."""
+    labels: dict[TensorRef, str] = field(default_factory=dict)
+    """Words on the edge into a bridge that is gone; they go on to the edges out of it."""
     waits: dict[str, list[str]] = field(default_factory=dict)
     """For an op that is gone, the nodes that a control edge out of it starts at now."""
     extra: dict[str, list[str]] = field(default_factory=dict)
@@ -93,15 +92,22 @@ class _Absorber:
         closing = self.closing.get(node.name, [])
         if not data or (len(control) > 1 and len(followers) + len(closing) > 1):
             return
-        for port, ref in enumerate(data):
+        arriving = [a for a in self.graph.incoming(node.name) if a.edge.kind is EdgeKind.DATA]
+        for port, (ref, arrow) in enumerate(zip(data, arriving, strict=True)):
             self.moved[TensorRef(node.name, port)] = ref
+            label = arrow.edge.label or self._label(arrow)
+            if label:
+                self.labels[TensorRef(node.name, port)] = label
         self.waits[node.name] = list(dict.fromkeys([*(ref.node for ref in data), *control]))
         for follower in followers:
             self.extra.setdefault(follower, []).extend(control)
         for arrow in closing:
             self.closing[arrow.source] = [
                 *self.closing[arrow.source],
-                *(Arrow(c, arrow.target, replace(_CONTROL, label=arrow.edge.label)) for c in control),
+                *(
+                    Arrow(c, arrow.target, replace(_CONTROL, label=arrow.edge.label))
+                    for c in control
+                ),
             ]
         source = self.graph[data[0].node]
         if node.variable and len(source.outputs) == 1 and source.kind is NodeKind.OP:
@@ -181,6 +187,9 @@ class _Absorber:
         ref = TensorRef(arrow.source, arrow.edge.source_port or 0)
         return self.moved.get(ref, ref)
 
+    def _label(self, arrow: Arrow) -> str | None:
+        return self.labels.get(TensorRef(arrow.source, arrow.edge.source_port or 0))
+
     def _waits_for(self, name: str) -> list[str]:
         """Follow a control edge's start; constants and arguments are always there already."""
         if name not in self.gone:
@@ -239,28 +248,33 @@ class _Absorber:
                 continue
             ref = self._source(arrow)
             sources.add(ref.node)
-            arrows.append(Arrow(ref.node, name, replace(arrow.edge, source_port=ref.port)))
+            label = arrow.edge.label or self._label(arrow)
+            edge = replace(arrow.edge, source_port=ref.port, label=label)
+            arrows.append(Arrow(ref.node, name, edge))
         _, control = self._incoming(name)
         if self.graph[name].kind is NodeKind.OUTPUT:
             # A result waits for all that makes it anyway; only other waits say something.
-            for ref in self._made_from(name):
-                sources |= nx.ancestors(self.graph.dag, ref) if control else set()
+            for maker in self._made_from(name) if control else ():
+                sources |= nx.ancestors(self.graph.dag, maker)
         arrows += [Arrow(c, name, _CONTROL) for c in control if c not in sources and c != name]
         return arrows
 
     def _made_from(self, name: str) -> list[str]:
-        return [self._source(a).node for a in self.graph.incoming(name) if a.edge.target_port is not None]
+        incoming = self.graph.incoming(name)
+        return [self._source(a).node for a in incoming if a.edge.kind is EdgeKind.DATA]
 
     def _back_edges(self) -> list[Arrow]:
-        found: dict[tuple[str, str, int | None, str], Arrow] = {}
+        found: dict[tuple[str, str, int | None, str | None], Arrow] = {}
         for arrows in self.closing.values():
             for arrow in arrows:
                 if arrow.edge.kind is EdgeKind.CONTROL:
                     for start in self._waits_for(arrow.source):
-                        key = (start, arrow.target, None, "control")
-                        found[key] = Arrow(start, arrow.target, arrow.edge)
+                        found[start, arrow.target, None, None] = Arrow(
+                            start, arrow.target, arrow.edge
+                        )
                     continue
                 ref = self._source(arrow)
-                key = (ref.node, arrow.target, arrow.edge.target_port, arrow.edge.label or "")
-                found[key] = Arrow(ref.node, arrow.target, replace(arrow.edge, source_port=ref.port))
+                edge = replace(arrow.edge, source_port=ref.port)
+                key = (ref.node, arrow.target, edge.target_port, edge.label or "")
+                found[key] = Arrow(ref.node, arrow.target, edge)
         return [a for a in found.values() if a.source != a.target]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from graph2mermaid.graph import Arrow, Edge, Graph, Node, NodeKind, Scalar
+from graph2mermaid.graph import Arrow, Edge, EdgeKind, Graph, Node, NodeKind, Scalar
 from graph2mermaid.passes.groups import Group
 
 
@@ -119,7 +119,10 @@ def page_graph(
         if source == target and moved:
             continue
         key = (source, target, arrow.edge.kind) if moved else number
-        merged[key] = _joined(merged.get(key), Arrow(source, target, arrow.edge))
+        edge = arrow.edge
+        if moved and edge.kind is EdgeKind.DATA and edge.label is None:
+            edge = replace(edge, label=graph[arrow.source].tensor_name(edge.source_port))
+        merged[key] = _joined(merged.get(key), Arrow(source, target, edge))
     back: dict[object, Arrow] = {}
     for arrow in graph.back_edges:
         if arrow.source in own or arrow.target in own:

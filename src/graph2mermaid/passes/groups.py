@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from graph2mermaid.graph import Graph, Node, NodeKind
 from graph2mermaid.passes.inline import Body, Inlined
 
-MAX_CHILDREN = 24
+MAX_CHILDREN = 30
 """A group with more children is divided further."""
 
 
@@ -41,7 +41,7 @@ class Group:
 
 def group_tree(inlined: Inlined, graph: Graph | None = None) -> Group:
     """Return the tree of all nodes of the flat graph (or of `graph`, made from it by a pass)."""
-    graph = graph or inlined.graph
+    graph = inlined.graph if graph is None else graph
     root = _Branch("", "", None, {})
     for node in graph.nodes():
         branch = root

@@ -279,7 +279,7 @@ class _Inliner:
             for port, ref in enumerate(outputs):
                 spec = node.outputs[port] if port < len(node.outputs) else None
                 self._data(ref, Edge(target_port=port, tensor=spec), inner, merge)
-            if not outputs or inner.graph.dag.number_of_nodes() and not node.outputs:
+            if not outputs or (inner.graph.dag.number_of_nodes() and not node.outputs):
                 for end in self._ends_of(inner):
                     self._arrows.append(Arrow(end, merge, Edge(EdgeKind.CONTROL, None, None)))
         for port in range(len(node.outputs)):
@@ -332,7 +332,9 @@ class _Inliner:
         constant |= {i for i, ref in enumerate(results) if _passes(body_graph, ref, arguments[i])}
         counting: set[int] = set()
         if self._simple:
-            used = {i for a in level.graph.outgoing(node.name) if (i := a.edge.source_port) is not None}
+            used = {
+                i for a in level.graph.outgoing(node.name) if (i := a.edge.source_port) is not None
+            }
             used |= {r.port for r in _flat_refs(level.graph.outputs) if r.node == node.name}
             counting = set(range(len(results))) - constant - used
             counting = {i for i in counting if _only_counts(body_graph, cond_graph, i)}
@@ -369,9 +371,7 @@ class _Inliner:
             source = self._resolve(ref, inner)
             label = "next iteration" if role == "body" else "goes on while true"
             spec = node.outputs[port] if role == "body" and port < len(node.outputs) else None
-            edge = Edge(
-                source_port=source.port, target_port=port, tensor=spec, label=label
-            )
+            edge = Edge(source_port=source.port, target_port=port, tensor=spec, label=label)
             if source.node != head:
                 self._back.append(Arrow(source.node, head, edge))
 
@@ -395,7 +395,7 @@ class _Inliner:
 
 def _body_title(node: Node, call: Call) -> str:
     """Name a body by what it is to the op that calls it, and where that is."""
-    place = f" · {node.source}" if node.source else ""
+    place = f" · {node.source.file.rpartition('/')[2]}:{node.source.line}" if node.source else ""
     if node.kind is NodeKind.CALL:
         return f"{call.function}{place}"
     if call.role in ("cond", "body"):

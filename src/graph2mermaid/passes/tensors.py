@@ -43,9 +43,7 @@ def with_tensor_nodes(graph: Graph) -> Graph:
     ordered: list[Node] = []
     for node in graph.nodes():
         ordered += [node, *position.get(node.name, [])]
-    built = Graph.build(
-        graph.name, graph.stage, ordered, arrows.values(), source=graph.source
-    )
+    built = Graph.build(graph.name, graph.stage, ordered, arrows.values(), source=graph.source)
     return replace(built, back_edges=graph.back_edges)
 
 

@@ -1,0 +1,1 @@
+"""Where graphs come from: the only part that imports TensorFlow."""

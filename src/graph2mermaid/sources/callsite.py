@@ -48,6 +48,26 @@ OPERATORS: Mapping[str, str] = MappingProxyType(
 )
 
 
+# Exported, but no names of an op: internals, and helpers that call the user's own functions.
+_NOT_OP_NAMES = (
+    "__internal__",
+    "autograph",
+    "compat.",
+    "control_dependencies",
+    "custom_gradient",
+    "distribute",
+    "function",
+    "import_graph_def",
+    "init_scope",
+    "name_scope",
+    "nest.",
+    "raw_ops.",
+    "recompute_grad",
+    "test.",
+    "wrap_function",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class CallSite:
     """Where an op comes from."""
@@ -77,7 +97,9 @@ def call_site(traceback: Sequence[Any] | None, op_type: str) -> CallSite:
         return CallSite()
     frames = [_Frame(f.filename, f.lineno, f.name) for f in traceback]
     start = _first_frame_of_trace(frames)
-    user = next((i for i in range(len(frames) - 1, start - 1, -1) if is_user_file(frames[i].file)), None)
+    user = next(
+        (i for i in range(len(frames) - 1, start - 1, -1) if is_user_file(frames[i].file)), None
+    )
     if user is None:
         return CallSite(api=_public_name(frames[start:], op_type, None))
     inner = frames[user + 1 :]
@@ -107,31 +129,31 @@ def _first_frame_of_trace(frames: Sequence[_Frame]) -> int:
     return max((i + 1 for i, frame in enumerate(frames) if _is_own_file(frame.file)), default=0)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _is_own_file(file: str) -> bool:
     return file.startswith(str(Path(__file__).parent.parent) + os.sep)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _site_folders() -> tuple[str, ...]:
     paths = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     paths |= {p for p in sys.path if p.rstrip("/\\").endswith(("site-packages", "dist-packages"))}
     return tuple(sorted((p.rstrip("/\\") + os.sep for p in paths if p), key=len, reverse=True))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def is_user_file(file: str) -> bool:
     """Tell whether a file is outside TensorFlow, Keras, the standard library and this package."""
     if _is_own_file(file) or file.startswith("<") or "__autograph_generated_file" in file:
         return False
     for folder in _site_folders():
         if file.startswith(folder):
-            return file[len(folder) :].split(os.sep)[0] not in _LIBRARIES
+            return Path(file[len(folder) :]).parts[0] not in _LIBRARIES
     stdlib = sysconfig.get_path("stdlib") + os.sep
     return not file.startswith(stdlib)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def shown_path(file: str) -> str:
     """Return the path for a report: relative to the working directory or to site-packages."""
     for folder in _site_folders():
@@ -170,7 +192,7 @@ def _as_written(names: tuple[str, ...], op_type: str, written: str | None) -> st
     return f"tf.{min(names, key=lambda n: (n.count('.'), len(n)))}"
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _exported_names(file: str, function: str) -> tuple[str, ...]:
     """Return the names that TensorFlow exports a function under (`tf_export` keeps them on it).
 
@@ -181,15 +203,16 @@ def _exported_names(file: str, function: str) -> tuple[str, ...]:
         return ()
     found: Any = getattr(_module_of(file), function, None)
     while found is not None:
-        names = [n for n in getattr(found, "_tf_api_names", None) or () if "raw_ops" not in n]
-        names = names or [n for n in getattr(found, "_tf_api_names_v1", None) or () if n]
-        if names:
-            return tuple(names)
+        for attribute in ("_tf_api_names", "_tf_api_names_v1"):
+            names = getattr(found, attribute, None) or ()
+            public = tuple(n for n in names if not n.startswith(_NOT_OP_NAMES))
+            if public:
+                return public
         found = getattr(found, "__wrapped__", None)
     return ()
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _module_of(file: str) -> object | None:
     for folder in _site_folders():
         if file.startswith(folder) and file.endswith(".py"):

@@ -167,36 +167,47 @@ def _is_orphan(python_function: Any) -> bool:
 
 def _callee(parts: _Parts, name: str) -> Callee:
     """Describe a callable's arguments."""
-    function = parts.function
-    if is_layer(function):
-        described = layer_callee(function, name)
-        if described is not None:
-            return replace(described, signature=_without_bound(described.signature, parts))
-    python_function = _python_function(function)
+    function, python_function = parts.function, _python_function(parts.function)
+    layer = _layer_in(function)
+    described = layer_callee(layer, name) if layer is not None else None
+    if described is None:
+        described = Callee(name, _signature(python_function, name))
+    if is_tf_function(function):
+        described = _as_tf_function_says(function, described)
+    return replace(
+        described,
+        signature=_without_bound(described.signature, parts),
+        namespace=getattr(inspect.unwrap(python_function), "__globals__", {}),
+    )
+
+
+def _layer_in(function: Any) -> Any:
+    """Return a layer that is to be called itself, or that is wrapped in a tf.function."""
+    inner = function.python_function if is_tf_function(function) else function
+    return inner if is_layer(inner) else None
+
+
+def _signature(python_function: Any, name: str) -> inspect.Signature:
     try:
-        signature = inspect.signature(python_function)
+        return inspect.signature(python_function)
     except (TypeError, ValueError):
         raise SignatureError(
             f"{name} does not say what its parameters are; name a Python function that calls it"
         ) from None
-    own, traces = None, []
-    if is_tf_function(function):
-        if function.input_signature is not None:
-            own = by_parameter(signature, function.input_signature, {})
-        else:
-            traces = [trace.structured_input_signature for trace in existing_traces(function)]
-    known = [Known(own, fixed=True)] if own is not None else []
-    known += (
-        [Known(by_parameter(signature, *traces[0]), "its first existing trace")] if traces else []
-    )
-    return Callee(
-        name,
-        _without_bound(signature, parts),
-        known,
-        input_signature=own,
-        namespace=getattr(inspect.unwrap(python_function), "__globals__", {}),
-        objects=objects_among(signature, *traces[0]) if traces else frozenset(),
-    )
+
+
+def _as_tf_function_says(function: Any, callee: Callee) -> Callee:
+    """Add what a tf.function knows of its arguments: `input_signature`, or its first trace."""
+    if function.input_signature is not None:
+        own = by_parameter(callee.signature, function.input_signature, {})
+        return replace(callee, known=[Known(own, fixed=True)], input_signature=own)
+    traces = existing_traces(function)
+    if not traces:
+        return callee
+    args, kwargs = traces[0].structured_input_signature
+    first = Known(by_parameter(callee.signature, args, kwargs), "its first existing trace")
+    objects = objects_among(callee.signature, args, kwargs)
+    return replace(callee, known=[first, *callee.known], objects=objects)
 
 
 def _without_bound(signature: inspect.Signature, parts: _Parts) -> inspect.Signature:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -31,6 +32,7 @@ from graph2mermaid.sources.op_defs import (
 )
 from graph2mermaid.sources.shapes import TOP, Shapes
 
+_TRACED_RESULT = re.compile(r"Identity(_\d+)?")
 _NO_RESULT = {NodeKind.INPUT, NodeKind.CONST, NodeKind.VARIABLE}
 
 
@@ -51,8 +53,8 @@ def graph_from_graph_def(
         name: What the graph is called in a report.
         stage: Where in TensorFlow's pipeline the proto was taken.
         inputs: The arguments where they are known; else the placeholders that are no resources.
-        outputs: The results where they are known; else every output of those ops that nothing
-            depends on.
+        outputs: The results where they are known; else the `Identity` ops that a traced function
+            ends in, else every output of those ops that nothing depends on.
         shapes: Shapes that the proto does not have, as `infer_shapes` finds them.
 
     Raises:
@@ -150,6 +152,8 @@ def _outputs(nodes: Sequence[Node], arrows: Sequence[Arrow]) -> tuple[Binding, .
     ends = [node for node in nodes if node.name not in read and node.kind not in _NO_RESULT]
     # What others only wait for is rather a step on the way, unless there is nothing else.
     sinks = [node for node in ends if node.name not in waited_for and node.outputs] or ends
+    # A traced function ends in ops of these names; what else nothing reads was of no use to it.
+    sinks = [node for node in sinks if _TRACED_RESULT.fullmatch(node.name)] or sinks
     return tuple(
         Binding(
             node.name if len(node.outputs) == 1 else f"{node.name}:{port}",

@@ -20,8 +20,8 @@ from graph2mermaid.sources.failures import reason
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _CODE_CLASSES = frozenset({"Lambda", "__lambda__"})
 _UNKNOWN_CLASS = re.compile(
-    r"(?:Could not locate (?:class|function)|Unknown [\w ]+?:|Cannot deserialize object of type)"
-    r" ?['`]?(?P<name>[\w>]+)"
+    r"(?:Could not locate (?:class|function) |Unknown [\w ]+?: ?|object of type |layer=)"
+    r"['`]?(?P<name>[\w>]+)"
 )
 _FIRST_WITH_ZIP = (2, 12)
 
@@ -90,6 +90,8 @@ def _read_header(path: Path) -> _Header:
         raise TargetError(f"{path} is damaged: {reason(error)}") from error
     except (zipfile.BadZipFile, KeyError, ValueError) as error:
         raise TargetError(f"{path} is damaged or not a Keras model: {reason(error)}") from error
+    if not start:
+        raise TargetError(f"{path} is empty")
     raise TargetError(f"{path} is damaged or not a Keras model: neither a zip nor an HDF5 file")
 
 

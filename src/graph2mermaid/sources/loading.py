@@ -141,14 +141,21 @@ def _at(error: BaseException) -> str:
 
 
 def _hint(error: BaseException, module: str) -> str:
-    """Say it when a sibling of the user's was hidden by a module of Python's own."""
+    """Say it when two modules have the same name, one of them the user's."""
     place = _innermost(error.__traceback__)
-    if place is None or module not in sys.stdlib_module_names:
+    if place is None:
         return ""
-    sibling = Path(place[0]).with_name(f"{module}.py")
-    if not sibling.is_file():
+    if module in sys.stdlib_module_names:
+        sibling = Path(place[0]).with_name(f"{module}.py")
+        if sibling.is_file():
+            return f" ({sibling} has the name of one of Python's own modules; rename it)"
+    hiding = getattr(error, "obj", None)  # of an AttributeError
+    file = getattr(hiding, "__file__", None) if isinstance(hiding, ModuleType) else None
+    if hiding is None or file is None or not is_own_code(file):
         return ""
-    return f" ({sibling} has the name of one of Python's own modules; rename it)"
+    if not _is_taken(hiding.__name__, Path(file).parent, known=False):
+        return ""
+    return f" ({_shown_file(file)} hides the package {hiding.__name__}; rename it)"
 
 
 def _shown_file(file: str) -> str:
@@ -242,8 +249,9 @@ def _free_name(wanted: str, root: Path) -> str:
     return next(n for n in (f"{name}_{i}" for i in itertools.count(1)) if not _is_taken(n, root))
 
 
-def _is_taken(name: str, root: Path) -> bool:
-    if name in sys.modules or name in sys.stdlib_module_names:
+def _is_taken(name: str, root: Path, *, known: bool = True) -> bool:
+    """Tell whether another module has a name (if `known`), or would be found under it."""
+    if known and (name in sys.modules or name in sys.stdlib_module_names):
         return True
     elsewhere = [entry for entry in sys.path if Path(entry or ".").absolute() != root]
     spec = PathFinder.find_spec(name, elsewhere)

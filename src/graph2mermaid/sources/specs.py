@@ -115,16 +115,20 @@ def structure_of(given: Sequence[Given], annotation: Any = None) -> Any:
 
 def evaluated(annotation: Any, namespace: Mapping[str, Any]) -> Any:
     """Return what an annotation means when it is written as text; None when it has no meaning."""
-    if not isinstance(annotation, str):
-        return None if annotation is inspect.Parameter.empty else annotation
+    if annotation is inspect.Parameter.empty:
+        return None
 
     def holder() -> None: ...
 
-    holder.__annotations__ = {"it": annotation}
-    try:
-        return inspect.get_annotations(holder, globals=dict(namespace), eval_str=True)["it"]
-    except Exception:  # any expression of the user's, in any state
-        return None
+    while isinstance(annotation, str | typing.ForwardRef):  # text of text, where both are written
+        text = annotation if isinstance(annotation, str) else annotation.__forward_arg__
+        holder.__annotations__ = {"it": text}
+        try:
+            found = inspect.get_annotations(holder, globals=dict(namespace), eval_str=True)
+        except Exception:  # any expression of the user's, in any state
+            return None
+        annotation = found["it"]
+    return annotation
 
 
 def spec_of_annotation(annotation: Any) -> Any:

@@ -34,8 +34,9 @@ def leaves(structure: Any, path: str = "") -> Iterator[Leaf]:
     if isinstance(structure, Mapping):
         for key in sorted(structure):
             yield from leaves(structure[key], f"{path}[{key!r}]" if path else str(key))
-    elif hasattr(structure, "_fields") and isinstance(structure, tuple):
-        for name in structure._fields:
+    elif isinstance(structure, tuple) and hasattr(structure, "_fields"):
+        fields: tuple[str, ...] = structure._fields
+        for name in fields:
             yield from leaves(getattr(structure, name), f"{path}.{name}" if path else name)
     elif isinstance(structure, list | tuple):
         for index, item in enumerate(structure):

@@ -6,6 +6,7 @@ import difflib
 import enum
 import inspect
 import re
+import shlex
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -63,13 +64,13 @@ class TargetKind(enum.Enum):
     """`obj` is a tf.function, or anything that one can be made of."""
     KERAS_MODEL = "Keras model"
     """`obj` is a model object of Keras 3, tf_keras or the Keras 2 inside TensorFlow."""
-    KERAS_FILE = "Keras file"
+    KERAS_FILE = "Keras model file"
     """`obj` is the path of a .keras or .h5 file."""
     SAVED_MODEL = "SavedModel"
     """`obj` is the path of the folder; `signature` may name one of its signatures."""
-    GRAPH_DEF = "GraphDef"
+    GRAPH_DEF = "GraphDef file"
     """`obj` is the path of a .pb or .pbtxt file."""
-    CAPTURE = "capture"
+    CAPTURE = "capture file"
     """`obj` is the path of a capture file, which needs no TensorFlow."""
 
 
@@ -137,6 +138,11 @@ def parse(text: str) -> TargetName:
     raise _no_such_file(left)
 
 
+def target_text(name: TargetName, attribute: str) -> str:
+    """Return what to type for something else in the same file, quoted for a shell if need be."""
+    return shlex.quote(f"{name.container}:{attribute}")
+
+
 def resolve(name: TargetName) -> Resolved:
     """Find the object that a target names, loading the user's code where it is in some.
 
@@ -163,6 +169,12 @@ def load(name: TargetName) -> Loaded:
     if name.module is not None:
         return load_module(name.module)
     path = name.path or Path()
+    kind = _kind_of_path(path)
+    if kind is not None:
+        raise TargetError(
+            f"{name.container} is no Python code but a {kind.value}, a target as it is: "
+            f"graph2mermaid {shlex.quote(name.container)}"
+        )
     if path.is_dir() and (path / "__init__.py").is_file():
         path /= "__init__.py"
     if path.is_dir():
@@ -173,7 +185,7 @@ def load(name: TargetName) -> Loaded:
     if path.suffix == ".ipynb":
         raise TargetError(
             f"{name.container} is a notebook; make a Python file of it first: "
-            f"jupyter nbconvert --to script {name.container}"
+            f"jupyter nbconvert --to script {shlex.quote(name.container)}"
         )
     if path.suffix.lower() not in _PYTHON_FILES:
         raise TargetError(f"{name.container} cannot be read: a target is {_KNOWN}")
@@ -226,7 +238,7 @@ def _resolve_object(name: TargetName, loaded: Loaded) -> Resolved:
 
 def _resolve_keras_step(name: TargetName, loaded: Loaded, model: Any, method: str) -> Resolved:
     if method in _RATHER:
-        better = f"{name.text.removesuffix(method)}{_RATHER[method]}"
+        better = target_text(name, f"{name.attribute.removesuffix(method)}{_RATHER[method]}")
         raise TargetError(f"{name.text} is a loop in Python, not a graph; type {better}")
     step = step_function(model, method, name.text)
     return Resolved(
@@ -264,7 +276,7 @@ def _why_not(obj: object, name: TargetName, loaded: Loaded) -> str:
     if isinstance(obj, type):
         found = [n for n, value in vars(loaded.module).items() if type(value) is obj]
         if found:
-            return f"{what}; name an instance of it: {name.container}:{found[0]}"
+            return f"{what}; name an instance of it: {target_text(name, found[0])}"
         return f"{what}; make an instance in the file, x = {obj.__name__}(...), and name x"
     if is_dataset(obj):
         return f"{what}; the dataset view does not exist yet"
@@ -278,7 +290,7 @@ def _refuse_unbound(name: TargetName, loaded: Loaded, cls: type, method: str) ->
         return
     instances = [n for n, value in vars(loaded.module).items() if isinstance(value, cls)]
     if instances:
-        better = f"type {name.container}:{instances[0]}.{method}"
+        better = f"type {target_text(name, f'{instances[0]}.{method}')}"
     else:
         better = f"make one in the file, x = {cls.__name__}(...), and name x.{method}"
     raise TargetError(f"{name.text} is a method of a class and needs an instance; {better}")
@@ -293,13 +305,17 @@ def _offer(name: TargetName, loaded: Loaded) -> str:
     near = difflib.get_close_matches(name.attribute, found, n=1)
     if near:
         others = len(found) - 1
-        rest = f" ({others} more: graph2mermaid list {name.container})" if others else ""
-        return f"did you mean {name.container}:{near[0]}?{rest}"
+        rest = f" ({others} more: {_list(name)})" if others else ""
+        return f"did you mean {target_text(name, near[0])}?{rest}"
     shown = list(dict.fromkeys((*inside, *found)))[:_MOST_OFFERED]
-    typed = ", ".join(f"{name.container}:{path}" for path in shown)
+    typed = ", ".join(target_text(name, path) for path in shown)
     others = len(found) - len(shown)
-    rest = f" and {others} more (see: graph2mermaid list {name.container})" if others else ""
+    rest = f" and {others} more (see: {_list(name)})" if others else ""
     return f"there is {typed}{rest}"
+
+
+def _list(name: TargetName) -> str:
+    return f"graph2mermaid list {shlex.quote(name.container)}"
 
 
 def _kind_of_path(path: Path) -> TargetKind | None:

@@ -165,16 +165,16 @@ def _captured(outside: Any, inside: Any, variable: Any) -> _Capture:
     ref = TensorRef(inside.op.name, inside.value_index)
     spec = tensor_spec(inside)
     if variable is not None:
-        holds = tensor_spec(variable)
+        value = tensor_spec(variable)
         name = str(variable.name).removesuffix(":0")
-        return _Capture(Binding(name, (ref,), f"Variable {holds}"), NodeKind.VARIABLE, holds)
+        return _Capture(Binding(name, (ref,), f"Variable {value}"), NodeKind.VARIABLE, value)
     if spec.dtype in ("resource", "variant"):
         holds = _handle_data(inside)
-        words = f"{spec.dtype} {holds}" if holds else spec.dtype
+        words = spec.dtype if holds is None else f"{spec.dtype} {holds}"
         return _Capture(Binding(ref.node, (ref,), words), NodeKind.VARIABLE, holds)
-    value = value_text(outside.numpy()) if hasattr(outside, "numpy") else None
+    text = value_text(outside.numpy()) if hasattr(outside, "numpy") else None
     words = f"constant {spec}" if hasattr(outside, "numpy") else str(spec)
-    return _Capture(Binding(ref.node, (ref,), words), NodeKind.CONST, None, value)
+    return _Capture(Binding(ref.node, (ref,), words), NodeKind.CONST, None, text)
 
 
 def _handle_data(tensor: Any) -> TensorSpec | None:
@@ -302,14 +302,14 @@ def _definition(python_function: Any) -> SourceLine | None:
     while hasattr(function, "func"):  # functools.partial
         function = function.func
     if not hasattr(function, "__code__") and not hasattr(function, "__func__"):
-        function = getattr(type(function), "__call__", None)
+        function = vars(type(function)).get("__call__") or type(function).__call__
     code = getattr(inspect.unwrap(function), "__code__", None) if function else None
     if code is None or not is_user_file(code.co_filename):
         return None
     return SourceLine(shown_path(code.co_filename), code.co_firstlineno, code.co_name)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _attr_defaults(op_type: str) -> Mapping[str, Any]:
     from tensorflow.python.framework import op_def_registry
 
@@ -385,14 +385,16 @@ class _Library:
                 return function.definition if hasattr(function, "definition") else None
         try:
             return context.context().get_function_def(raw)
-        except Exception:  # noqa: BLE001 - the error type differs between versions
+        except Exception:  # its type differs between versions
             return None
 
     def _body(self, raw: str) -> Graph:
         if raw in self._graphs:
             return _renamed(self._graphs[raw], self.name)
         func_graph, walked = self._walked[raw]
-        inputs = tuple(Binding(t.op.name, (_ref(t),), str(tensor_spec(t))) for t in func_graph.inputs)
+        inputs = tuple(
+            Binding(t.op.name, (_ref(t),), str(tensor_spec(t))) for t in func_graph.inputs
+        )
         nodes = dict(walked.nodes)
         for binding in inputs:
             (ref,) = binding.tensors
@@ -407,9 +409,7 @@ class _Library:
         )
 
 
-def _with_calls(
-    node: Node, calls: Mapping[str, list[tuple[str, str]]], library: _Library
-) -> Node:
+def _with_calls(node: Node, calls: Mapping[str, list[tuple[str, str]]], library: _Library) -> Node:
     if node.name not in calls:
         return node
     found = tuple(Call(role, library.name(raw)) for role, raw in calls[node.name])

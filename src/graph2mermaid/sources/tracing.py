@@ -9,12 +9,13 @@ from typing import Any
 
 from graph2mermaid.capture import Capture
 from graph2mermaid.errors import SignatureError, TargetError
-from graph2mermaid.graph import Graph, Stage
+from graph2mermaid.graph import Stage
 from graph2mermaid.sources import target as targets
 from graph2mermaid.sources.arguments import Ask, ask_on_command_line
 from graph2mermaid.sources.concrete import Inputs, trace_of
 from graph2mermaid.sources.environment import environment
 from graph2mermaid.sources.graph_file import graph_from_file
+from graph2mermaid.sources.keras_model import load_keras_model
 from graph2mermaid.sources.loading import explained
 from graph2mermaid.sources.saved_model import graph_from_saved_model
 from graph2mermaid.sources.signature import parse_inputs
@@ -52,25 +53,18 @@ def capture(resolved: Resolved, request: Request | None = None) -> list[Capture]
             raise SignatureError(
                 f"{resolved.text} has its shapes in the file; leave --input and --inputs out"
             )
-        graph, notes = _graph_in_file(resolved)
-        graphs = {Stage.TRACED: graph}
-        notes = (*resolved.notes, *notes)
-        return [Capture(resolved.text, resolved.name, graphs, environment(), notes=notes)]
+        return [_capture_of_file(resolved)]
     inputs = Inputs(
         options=parse_inputs(request.inputs),
         value=_value(request.inputs_from) if request.inputs_from else None,
     )
-    function = resolved.obj
+    function, notes = resolved.obj, resolved.notes
     if resolved.kind is TargetKind.KERAS_FILE:
-        from graph2mermaid.sources.keras_model import load_keras_model
-
-        function = load_keras_model(resolved.obj, unsafe=request.unsafe)
+        function, found = load_keras_model(Path(resolved.obj), unsafe=request.unsafe)
+        notes = (*notes, *found)
     with resolved.running():
-        return [
-            trace_callable(
-                function, inputs, target=resolved.text, name=resolved.name, notes=resolved.notes
-            )
-        ]
+        target, name = resolved.text, resolved.name
+        return [trace_callable(function, inputs, target=target, name=name, notes=notes)]
 
 
 def trace_callable(
@@ -102,11 +96,19 @@ def trace_callable(
     return Capture(target, name, graphs, environment(), notes=(*notes, *traced.notes))
 
 
-def _graph_in_file(resolved: Resolved) -> tuple[Graph, tuple[str, ...]]:
+def _capture_of_file(resolved: Resolved) -> Capture:
     path = Path(resolved.obj)
     if resolved.kind is TargetKind.SAVED_MODEL:
-        return graph_from_saved_model(path, resolved.signature or None)
-    return graph_from_file(path)
+        graph, notes = graph_from_saved_model(path, resolved.signature or None)
+    else:
+        graph, notes = graph_from_file(path)
+    return Capture(
+        resolved.text,
+        resolved.name,
+        {Stage.TRACED: graph},
+        environment(),
+        notes=(*resolved.notes, *notes),
+    )
 
 
 def _value(text: str) -> Any:

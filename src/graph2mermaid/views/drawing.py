@@ -153,7 +153,7 @@ class _Drawing:
             node = group_node(self._graph, group)
             place.update(dict.fromkeys(group.leaves(), node))
         graph = page_graph(self._graph, opened, place, self._outside(page))
-        home = self._home(opened, place)
+        home = self._home(opened)
         if self._options.tensors == "nodes":
             graph = with_tensor_nodes(graph)
         left_out = list(self._left_out) if page.parent is None else []
@@ -174,7 +174,7 @@ class _Drawing:
             left_out=left_out,
         )
 
-    def _home(self, opened: Opened, place: dict[str, Node]) -> dict[str, str]:
+    def _home(self, opened: Opened) -> dict[str, str]:
         """Return the innermost frame of everything shown; a page's own frame is not drawn."""
         home: dict[str, str] = {}
 
