@@ -35,10 +35,10 @@ MAY_IMPORT = {
 }
 """Each part of the package, and the other parts that it may import.
 
-The rim (`__init__`, `__main__`, `cli`, `integrations`) may import everything.
+The rim (`__init__`, `__main__`, `cli`) may import everything.
 """
 
-RIM = {"__init__", "__main__", "cli", "integrations"}
+RIM = {"__init__", "__main__", "cli"}
 
 SANCTIONED = {("capture", "views"), ("capture", "serde"), ("capture", "report")}
 """A capture makes its own report and saves itself: inside a method, or for type checkers only."""
@@ -202,7 +202,8 @@ def run(arguments):
         assert not stop.code, stop.code
 
 {statement}
-print("loaded:", *sorted({{name.partition(".")[0] for name in sys.modules}}))
+names = sorted({{name.partition(".")[0] for name in sys.modules}})
+print("loaded:", *names, file=sys.stderr)
 """
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -213,4 +214,4 @@ print("loaded:", *sorted({{name.partition(".")[0] for name in sys.modules}}))
         cwd=PACKAGE.parent,
     )
     assert done.returncode == 0, done.stderr
-    return set(done.stdout.splitlines()[-1].removeprefix("loaded: ").split())
+    return set(done.stderr.splitlines()[-1].removeprefix("loaded: ").split())

@@ -346,7 +346,7 @@ class Graph:
 
     def incoming(self, name: str) -> list[Arrow]:
         """Return the edges into a node: data edges by input port, then control edges."""
-        return sorted(_arrows(self.dag.in_edges(name, data=True)), key=_by_target_port)
+        return sorted(_arrows(self.dag.in_edges(name, data=True)), key=by_target_port)
 
     def outgoing(self, name: str) -> list[Arrow]:
         """Return the edges out of a node, in the order of their consumers."""
@@ -362,7 +362,8 @@ def _arrows(edges: Iterable[tuple[str, str, dict[str, Any]]]) -> Iterator[Arrow]
     return (Arrow(source, target, payload["edge"]) for source, target, payload in edges)
 
 
-def _by_target_port(arrow: Arrow) -> tuple[bool, int]:
+def by_target_port(arrow: Arrow) -> tuple[bool, int]:
+    """Sort key for the edges into a node: data edges by input port, then control edges."""
     port = arrow.edge.target_port
     return (port is None, port or 0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
@@ -31,9 +32,15 @@ def run() -> Run:
     """Run a command in this process."""
 
     def call(*words: str) -> Result:
-        return CliRunner().invoke(app, list(words))
+        return _runner().invoke(app, list(words))
 
     return call
+
+
+def _runner() -> CliRunner:
+    """Return a runner that keeps the two streams apart, as click before 8.2 has to be told."""
+    old = "mix_stderr" in inspect.signature(CliRunner).parameters
+    return CliRunner(**({"mix_stderr": False} if old else {}))  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -148,7 +148,7 @@ def test_options_that_do_not_fit(options: list[str], message: str):
 
 def test_a_function_without_parameters():
     """An option for a function that takes nothing says so."""
-    with pytest.raises(SignatureError, match="^m.py:f has no parameter 'x'; it takes none$"):
+    with pytest.raises(SignatureError, match=r"^m.py:f has no parameter 'x'; it takes none$"):
         traced(lambda: tf.constant(1.0), "x=f32[1]")
 
 
@@ -197,7 +197,7 @@ def test_structures_of_an_annotated_class(kind: type):
 
     f.__annotations__ = {"batch": kind}
     assert traced(f, "batch.image=f32[2]", "batch.label=i32[]").notes == ()
-    with pytest.raises(SignatureError, match="^--input batch: .* has the fields image, label "):
+    with pytest.raises(SignatureError, match=r"^--input batch: .* has the fields image, label "):
         traced(f, "batch.image=f32[2]", "batch.lable=i32[]")
 
 
@@ -322,7 +322,7 @@ def test_partials(wrapped: Callable[[Any], Any]):
         f"shape of w assumed: unknown rank float32 {ASSUMED} --input 'w=float32[?,64]'",
     )
     with pytest.raises(
-        SignatureError, match="^m.py:f has no parameter 'x'; its parameters are w and k"
+        SignatureError, match=r"^m.py:f has no parameter 'x'; its parameters are w and k"
     ):
         traced(partial, "x=f32[2]")
     given = traced(partial, "w=f32[2]", "k=f32[]")
@@ -403,7 +403,7 @@ def test_values_and_options_together():
     """Both may be given, for different parameters."""
     found = traced(layer, "w=f32[3,4]", value=(tf.ones([2, 3]),))
     assert arguments(found) == {"x": "float32[2,3]", "w": "float32[3,4]", **DEFAULT}
-    with pytest.raises(SignatureError, match="^m.py:f: x is given by --inputs and by --input$"):
+    with pytest.raises(SignatureError, match=r"^m.py:f: x is given by --inputs and by --input$"):
         traced(layer, "x=f32[3,4]", value=(tf.ones([2, 3]),))
 
 

@@ -83,8 +83,10 @@ def test_one_of_several_inputs(keras, name: str):
         ),
         (
             "c",
-            "m.py:f has no parameter 'c'; its parameters are inputs, training, mask, a and b:"
-            " type --input 'inputs=float32[?,64]'",
+            (
+                "m.py:f has no parameter 'c'; its parameters are inputs, training, mask, a and b:"
+                " type --input 'inputs=float32[?,64]'"
+            ),
         ),
     ],
 )
@@ -135,8 +137,10 @@ def test_a_model_built_by_a_call(keras, make):
     found = traced(model)
     assert inputs_of(model) == {name: "float32[?,5]"}
     assert found.notes == (
-        f"{name}: float32[?,5] assumed from the shapes it was built with;"
-        f" type --input '{name}=float32[?,5]'",
+        (
+            f"{name}: float32[?,5] assumed from the shapes it was built with;"
+            f" type --input '{name}=float32[?,5]'"
+        ),
     )
 
 

@@ -1,15 +1,19 @@
-"""The tree that a flat graph is read by: function bodies and name scopes, down to single ops."""
+"""The tree that a flat graph is read by: function bodies, name scopes and their parts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
-from graph2mermaid.graph import Graph, Node, NodeKind
+from graph2mermaid.graph import Graph
+from graph2mermaid.passes.grow import MAX_CHILDREN, Grower
 from graph2mermaid.passes.inline import Body, Inlined
+from graph2mermaid.passes.level import Part, Unit
+from graph2mermaid.passes.scopes import GRADIENTS, Branch, scope_tree
+from graph2mermaid.passes.titles import is_op_name, loss_title
+from graph2mermaid.passes.wiring import Wiring
 
-MAX_CHILDREN = 30
-"""A group with more children is divided further."""
+__all__ = ["MAX_CHILDREN", "Group", "group_tree"]
 
 
 @dataclass(frozen=True)
@@ -17,110 +21,139 @@ class Group:
     """Several nodes and groups under one title.
 
     A group with a `body` is a function's; the others are name scopes, or parts of one that was
-    too wide.
+    too wide. A group with `copies` is a fold: it stands for itself and for each of them.
     """
 
     key: str
     title: str
     children: tuple[Group | str, ...]
-    """Groups, and the names of single nodes, in trace order."""
+    """Groups, and the names of single nodes, in trace order; of a fold, those of one instance."""
     body: Body | None = None
+    copies: tuple[Group, ...] = ()
+    """The other instances of a fold."""
+    varied: bool = False
+    """The copies are wired in the same way, but their shapes differ."""
+    signature: str = ""
+    """Equal for groups of the same ops, shapes and wiring inside; empty when not known."""
+    size: int = field(init=False, repr=False, compare=False)
+    """The number of nodes in it at any depth, copies included."""
+
+    def __post_init__(self) -> None:
+        """Count the nodes."""
+        own = sum(child.size if isinstance(child, Group) else 1 for child in self.children)
+        object.__setattr__(self, "size", own + sum(copy.size for copy in self.copies))
+
+    @property
+    def instances(self) -> int:
+        """How many equal groups it stands for."""
+        return 1 + len(self.copies)
 
     def leaves(self) -> Iterator[str]:
-        """Yield the names of all nodes in it, at any depth."""
-        for child in self.children:
-            if isinstance(child, Group):
-                yield from child.leaves()
-            else:
-                yield child
+        """Yield the names of all nodes in it, at any depth, those of copies included."""
+        yield from _leaves([*reversed(self.copies), *reversed(self.children)])
+
+    def shown(self) -> Iterator[str]:
+        """Yield the names of the nodes that a page of it is about: those of one instance."""
+        yield from _leaves(list(reversed(self.children)))
 
     def groups(self) -> list[Group]:
         """Return its direct groups."""
         return [child for child in self.children if isinstance(child, Group)]
 
 
-def group_tree(inlined: Inlined, graph: Graph | None = None) -> Group:
-    """Return the tree of all nodes of the flat graph (or of `graph`, made from it by a pass)."""
-    graph = inlined.graph if graph is None else graph
-    root = _Branch("", "", None, {})
-    for node in graph.nodes():
-        branch = root
-        for key, title, body in _path(node, inlined.home.get(node.name), inlined.bodies):
-            found = branch.children.get(key)
-            if not isinstance(found, _Branch):
-                found = branch.children[key] = _Branch(key, title, body, {})
-            branch = found
-        branch.children[f"node:{node.name}"] = node.name
-    return _simplified(root)
-
-
-@dataclass
-class _Branch:
-    key: str
-    title: str
-    body: Body | None
-    children: dict[str, _Branch | str]
-
-
-_Step = tuple[str, str, Body | None]
-
-
-def _path(node: Node, home: str | None, bodies: Mapping[str, Body]) -> list[_Step]:
-    """Return the groups that a node is in, outermost first."""
-    if node.kind in (NodeKind.OUTPUT, NodeKind.INPUT) and home is None:
-        return []
-    return _steps(node.name, home, bodies)
-
-
-def _steps(name: str, home: str | None, bodies: Mapping[str, Body]) -> list[_Step]:
-    steps: list[_Step] = []
-    if home is not None:
-        body = bodies[home]
-        steps += _steps(body.call, body.parent, bodies)
-        steps.append((body.key, "", body))
-        name = name.removeprefix(f"{body.call}/")
-    base = home or ""
-    parts = name.split("/")[:-1]
-    for count in range(1, len(parts) + 1):
-        steps.append((f"{base}|{'/'.join(parts[:count])}", parts[count - 1], None))
-    return steps
-
-
-def _simplified(branch: _Branch) -> Group:
-    """Drop groups of one node, join groups of one group, and divide what is too wide."""
-    children: list[Group | str] = []
-    for child in branch.children.values():
-        if isinstance(child, str):
-            children.append(child)
-            continue
-        group = _simplified(child)
-        only = group.children[0] if len(group.children) == 1 else None
-        if only is None or group.body is not None:
-            children.append(group)
-        elif isinstance(only, str) or only.body is not None:
-            children.append(only)
+def _leaves(stack: list[Group | str]) -> Iterator[str]:
+    while stack:  # not by recursion: scopes may be a thousand deep
+        item = stack.pop()
+        if isinstance(item, str):
+            yield item
         else:
-            children.append(
-                Group(only.key, f"{group.title}/{only.title}", only.children, only.body)
-            )
-    if branch.body is not None and len(children) == 1 and isinstance(children[0], Group):
-        only_group = children[0]  # a body that is one scope, or one more call, is that
-        children = list(only_group.children) if only_group.body is None else children
-    return Group(branch.key, branch.title, _divided(branch.key, children), branch.body)
+            stack.extend(reversed(item.copies))
+            stack.extend(reversed(item.children))
 
 
-def _divided(key: str, children: Sequence[Group | str]) -> tuple[Group | str, ...]:
-    """Cut a row of too many children into consecutive parts, named by their position."""
-    if len(children) <= MAX_CHILDREN:
-        return tuple(children)
-    parts = min(MAX_CHILDREN // 2, -(-len(children) // (MAX_CHILDREN // 2)))
-    size = -(-len(children) // parts)
-    cut = [
-        Group(
-            f"{key}|part {start}",
-            f"{start + 1} to {min(start + size, len(children))} of {len(children)}",
-            _divided(f"{key}|part {start}", children[start : start + size]),
+def group_tree(inlined: Inlined, graph: Graph | None = None, *, fold: bool = True) -> Group:
+    """Return the tree of all nodes of the flat graph (or of `graph`, made from it by a pass).
+
+    Args:
+        inlined: Where the nodes come from: their homes are the bodies of functions.
+        graph: The nodes and edges, when they are not those of `inlined`.
+        fold: Draw equal groups once.
+    """
+    graph = inlined.graph if graph is None else graph
+    wiring = Wiring(graph, frozenset(body.call for body in inlined.bodies.values()))
+    root = scope_tree(graph, inlined)
+    grower = Grower(wiring, fold=fold)
+    made: dict[int, Part] = {}
+    for branch in root.from_the_leaves_up():
+        made[id(branch)] = _part(branch, grower, wiring, made)
+    return _group(made[id(root)], wiring)
+
+
+def _part(branch: Branch, grower: Grower, wiring: Wiring, made: Mapping[int, Part]) -> Part:
+    """Make the group of a scope; scopes of one node, or of one scope, are what they hold."""
+    units: list[Unit] = []
+    for leaf in branch.nodes:
+        node = wiring.nodes[wiring.index[leaf]]
+        name = leaf.rpartition("/")[2]
+        units.append(Unit(name, None, wiring.index[leaf], not is_op_name(name, node.op)))
+    for name, child in branch.children.items():
+        part = made[id(child)]
+        only = part.units[0] if len(part.units) == 1 and not part.copies else None
+        if only is None or part.body is not None:
+            units.append(Unit(name, part, min(part.leaves)))
+        elif only.part is None:
+            named = not is_op_name(name, wiring.nodes[only.leaf].op)
+            units.append(Unit(name, None, only.leaf, named))
+        elif only.part.body is not None:
+            units.append(Unit(name, only.part, only.leaf))
+        else:
+            inner = only.part
+            inner.title = part.title if part.gradient else f"{part.title}/{inner.title}"
+            inner.gradient = part.gradient
+            units.append(Unit(name, inner, only.leaf))
+    if branch.body is not None and len(units) == 1:
+        inside = units[0].part  # a body that is one scope, or one more call, is that
+        if inside is not None and inside.body is None and not inside.copies:
+            units = list(inside.units)
+    title = GRADIENTS if branch.gradient else branch.title
+    part = grower.group(branch.key, title, units, branch.body)
+    part.gradient = branch.gradient
+    return part
+
+
+def _group(root: Part, wiring: Wiring) -> Group:
+    """Freeze parts into groups, from the leaves up, and give them their last titles."""
+    done: dict[int, Group] = {}
+    top = {id(unit.part) for unit in root.units}
+    stack: list[tuple[Part, bool, bool]] = [(root, False, False)]
+    while stack:
+        part, gradient, ready = stack.pop()
+        inner = [unit.part for unit in part.units if unit.part is not None]
+        if not ready:
+            stack.append((part, gradient, True))
+            below = gradient or part.gradient
+            stack += [(each, below, False) for each in inner]
+            stack += [(each, gradient, False) for each in part.copies]
+            continue
+        title = (loss_title(part.title) if id(part) in top else None) or part.title
+        if gradient:
+            title = _of_gradient(title)
+        done[id(part)] = Group(
+            part.key,
+            title,
+            tuple(
+                done[id(unit.part)] if unit.part else wiring.nodes[unit.leaf].name
+                for unit in part.units
+            ),
+            part.body,
+            tuple(done[id(each)] for each in part.copies),
+            part.varied,
+            part.signature,
         )
-        for start in range(0, len(children), size)
-    ]
-    return tuple(cut)
+    return done[id(root)]
+
+
+def _of_gradient(title: str) -> str:
+    """Tell the group of a gradient from the forward one of the same name."""
+    name, times, count = title.partition(" × ")
+    return f"{name} gradient{times}{count}"

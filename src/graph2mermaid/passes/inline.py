@@ -65,6 +65,8 @@ def inline(graph: Graph, *, simple: bool = True) -> Inlined:
         graph: A graph with its functions.
         simple: Leave out loop variables that only count (TensorFlow's own `loop_counter`).
     """
+    if not any(node.calls for node in graph.nodes()):
+        return Inlined(graph, {}, {}, ())
     return _Inliner(graph, simple).run()
 
 

@@ -20,6 +20,7 @@ from graph2mermaid.errors import SignatureError
 from graph2mermaid.sources.arguments import Arguments, Ask, ask_on_command_line, choose
 from graph2mermaid.sources.failures import trace_error
 from graph2mermaid.sources.keras_call import calling, is_layer, layer_callee
+from graph2mermaid.sources.names import function_name
 from graph2mermaid.sources.objects import is_concrete_function, is_tf_function
 from graph2mermaid.sources.parameters import Callee, Known, by_parameter, objects_among
 from graph2mermaid.sources.signature import EXAMPLE, Given
@@ -46,13 +47,17 @@ class Inputs:
 
 def callable_name(function: Any) -> str:
     """Return what to call a function that was not named by a target."""
+    traces = [function] if is_concrete_function(function) else loaded_traces(function)
+    if traces:
+        name = traces[0].name
+        return function_name(name.decode() if isinstance(name, bytes) else name)
     inner = _take_apart(function).function
     while isinstance(inner, functools.partial):
         inner = inner.func
     if is_layer(inner):
         return str(inner.name)
-    name = getattr(_python_function(inner), "__name__", None) or getattr(inner, "name", None)
-    return name if isinstance(name, str) else type(inner).__name__
+    found = getattr(_python_function(inner), "__name__", None) or getattr(inner, "name", None)
+    return found if isinstance(found, str) else type(inner).__name__
 
 
 class Traced(NamedTuple):

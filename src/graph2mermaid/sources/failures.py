@@ -20,7 +20,7 @@ _PACKAGE = str(Path(__file__).parent.parent) + os.sep
 # What TensorFlow and Keras add around the reason.
 _BEFORE = re.compile(
     r"Exception encountered when calling .*?\n\n"
-    r"|(?P<fails>Binding inputs to tf\.function failed due to )`(?P<reason>.*?)`\. Received args:",
+    r"|Binding inputs to tf\.function failed due to `(?P<reason>.*?)`\. Received args: .*",
     re.DOTALL,
 )
 _AFTER = re.compile(

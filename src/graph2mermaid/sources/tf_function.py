@@ -31,7 +31,7 @@ from graph2mermaid.sources.attributes import (
 )
 from graph2mermaid.sources.callsite import CallSite, call_site, is_user_file, shown_path
 from graph2mermaid.sources.function_def import graph_from_function_def
-from graph2mermaid.sources.names import unique_names
+from graph2mermaid.sources.names import argument_name, unique_names
 from graph2mermaid.sources.statements import assigned_variables
 from graph2mermaid.sources.structure import argument_leaves, leaves, tensor_spec
 
@@ -56,12 +56,12 @@ def graph_of(
     func_graph = concrete.graph
     library = _Library(func_graph)
     walked = _walk(func_graph)
-    captures = _captures(func_graph, getattr(concrete, "variables", ()))
+    captures = _captures(func_graph, _variables(concrete))
     arguments = func_graph.inputs[: len(func_graph.inputs) - len(captures)]
     inputs = _input_bindings(concrete, arguments)
     nodes = _label(walked.nodes, inputs, captures)
     functions = library.reach(walked.calls)
-    return Graph.build(
+    graph = Graph.build(
         name,
         stage,
         (_with_calls(node, walked.calls, library) for node in nodes.values()),
@@ -72,6 +72,7 @@ def graph_of(
         functions=functions,
         source=_definition(python_function),
     )
+    return _with_stable_names(graph)
 
 
 @dataclass
@@ -143,6 +144,14 @@ class _Capture:
     kind: NodeKind
     holds: TensorSpec | None = None
     value: str | None = None
+
+
+def _variables(concrete: Any) -> Sequence[Any]:
+    """Return the variables that are still there; the graph holds them only weakly."""
+    try:
+        return tuple(getattr(concrete, "variables", ()))
+    except AssertionError:  # one was deleted since: "Called a function referencing variables ..."
+        return ()
 
 
 def _captures(func_graph: Any, variables: Sequence[Any]) -> list[_Capture]:
@@ -399,13 +408,15 @@ class _Library:
         for binding in inputs:
             (ref,) = binding.tensors
             nodes[ref.node] = replace(nodes[ref.node], kind=NodeKind.INPUT)
-        return Graph.build(
-            self.name(raw),
-            Stage.TRACED,
-            (_with_calls(node, walked.calls, self) for node in nodes.values()),
-            walked.arrows,
-            inputs=inputs,
-            outputs=_plain_outputs(func_graph.outputs),
+        return _with_stable_names(
+            Graph.build(
+                self.name(raw),
+                Stage.TRACED,
+                (_with_calls(node, walked.calls, self) for node in nodes.values()),
+                walked.arrows,
+                inputs=inputs,
+                outputs=_plain_outputs(func_graph.outputs),
+            )
         )
 
 
@@ -414,6 +425,46 @@ def _with_calls(node: Node, calls: Mapping[str, list[tuple[str, str]]], library:
         return node
     found = tuple(Call(role, library.name(raw)) for role, raw in calls[node.name])
     return replace(node, calls=found)
+
+
+def _with_stable_names(graph: Graph) -> Graph:
+    """Rename arguments whose names hold a counter of the whole process.
+
+    A placeholder for a captured tensor without a name is called by that tensor's number
+    (`cond/54`), and the ones that fill up a loop condition by the condition's.
+    """
+    names: dict[str, str] = {}
+    refs = [ref for binding in (*graph.inputs, *graph.captures) for ref in binding.tensors]
+    for index, argument in enumerate(refs):
+        scope, slash, last = argument.node.rpartition("/")
+        stable = argument_name(argument.node)
+        if last.isdecimal():
+            stable = f"{scope}{slash}captured_{index}"
+        if stable != argument.node and stable not in graph:
+            names[argument.node] = stable
+    if not names:
+        return graph
+
+    def ref(old: TensorRef) -> TensorRef:
+        return TensorRef(names.get(old.node, old.node), old.port)
+
+    def bindings(old: tuple[Binding, ...]) -> tuple[Binding, ...]:
+        return tuple(
+            replace(b, name=names.get(b.name, b.name), tensors=tuple(map(ref, b.tensors)))
+            for b in old
+        )
+
+    return Graph.build(
+        graph.name,
+        graph.stage,
+        [replace(node, name=names.get(node.name, node.name)) for node in graph.nodes()],
+        [Arrow(names.get(a.source, a.source), a.target, a.edge) for a in graph.arrows()],
+        inputs=bindings(graph.inputs),
+        captures=bindings(graph.captures),
+        outputs=bindings(graph.outputs),
+        functions=graph.functions,
+        source=graph.source,
+    )
 
 
 def _renamed(graph: Graph, name: Callable[[str], str]) -> Graph:

@@ -21,6 +21,11 @@ from pathlib import Path
 from types import FrameType, ModuleType
 
 _PACKAGE = str(Path(__file__).parent.parent) + os.sep
+_LIBRARIES = tuple(
+    # Now, since asking for the first time imports a module, which would ask our finder again.
+    sysconfig.get_path(name) + os.sep
+    for name in ("stdlib", "platstdlib", "purelib", "platlib")
+)
 
 
 @dataclass(eq=False)
@@ -175,9 +180,7 @@ def is_own_code(file: str) -> bool:
         Path(file).parts
     ):
         return False
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
-    libraries = {sysconfig.get_path(name) + os.sep for name in names}
-    return not file.startswith(tuple(libraries))
+    return not file.startswith(_LIBRARIES)
 
 
 def _remove_last(items: list[str], item: str) -> None:

@@ -1,0 +1,199 @@
+"""Make the group of the units of one level: divide what is too wide, fold what repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from graph2mermaid.graph import NodeKind
+from graph2mermaid.passes.divide import (
+    by_prefix,
+    chunks,
+    equal_parts,
+    placed,
+    repeated,
+    worth_dividing,
+)
+from graph2mermaid.passes.inline import Body
+from graph2mermaid.passes.level import Level, Part, Unit
+from graph2mermaid.passes.repeats import can_merge, fold, folded
+from graph2mermaid.passes.titles import trace_suffix
+from graph2mermaid.passes.wiring import Wiring
+
+MAX_CHILDREN = 24
+"""A group with more children is divided further."""
+_FEW = 12
+"""A part of a divided group is divided as well when it has more children, and by name only."""
+_LONE = 6
+"""More arguments, results, variables or constants than this are one group on a wide level."""
+_LEAST_STRETCH = 0.05
+
+_KINDS = {
+    NodeKind.INPUT: "arguments",
+    NodeKind.OUTPUT: "results",
+    NodeKind.VARIABLE: "variables",
+    NodeKind.CONST: "constants",
+}
+
+
+class Grower:
+    """Makes groups of units, from the leaves up."""
+
+    def __init__(self, wiring: Wiring, *, fold: bool = True) -> None:
+        self._wiring = wiring
+        self._fold = fold
+        self._keys: set[str] = set()
+
+    def group(
+        self, key: str, title: str, units: Sequence[Unit], body: Body | None = None
+    ) -> Part:
+        """Return the group of these units, none of its levels too wide."""
+        key = self._unique(key)
+        units = sorted(units, key=lambda unit: unit.leaf)
+        suffix = trace_suffix(unit.name for unit in units if unit.named)
+        if suffix:
+            title = title.removesuffix(suffix)
+            for unit in units:
+                if unit.part is not None and unit.part.body is None:
+                    unit.part.title = unit.part.title.removesuffix(suffix)
+        return self._group(key, title, units, suffix, body)
+
+    def _group(
+        self,
+        key: str,
+        title: str,
+        units: list[Unit],
+        suffix: str,
+        body: Body | None = None,
+        few: int = MAX_CHILDREN,
+    ) -> Part:
+        wide = len(units) > MAX_CHILDREN
+        if len(units) > few:
+            units = self._by_name(key, units, suffix, must=wide)
+        if self._fold:
+            units = folded(self._wiring, units)
+        if len(units) > MAX_CHILDREN:
+            units = self._alike(key, title, units)
+        if len(units) > MAX_CHILDREN:
+            units = self._in_a_row(key, units)
+        if len(units) > MAX_CHILDREN:
+            units = self._by_kind(key, units)
+        level = Level(self._wiring, self._chunked(key, units))
+        return level.part(key, title, body=body)
+
+    def _by_name(self, key: str, units: list[Unit], suffix: str, *, must: bool) -> list[Unit]:
+        groups = by_prefix(units, suffix)
+        if not groups or not (must or worth_dividing(units, groups)):
+            return units
+        level = Level(self._wiring, units)
+        home = {at: number for number, (_, members) in enumerate(groups) for at in members}
+        home = placed(level, home)
+        inside: list[list[Unit]] = [[] for _ in groups]
+        left: list[Unit] = []
+        for at, unit in enumerate(level.units):
+            (inside[home[at]] if at in home else left).append(unit)
+        for (prefix, _), members in zip(groups, inside, strict=True):
+            part = self._group(
+                self._unique(f"{key}|{prefix}*"), prefix, members, suffix, few=_FEW
+            )
+            left.append(Unit(prefix, part, members[0].leaf))
+        return sorted(left, key=lambda unit: unit.leaf)
+
+    def _alike(self, key: str, title: str, units: list[Unit]) -> list[Unit]:
+        """Make one fold, or one group, of each set of connected parts that are equal."""
+        level = Level(self._wiring, units)
+
+        def form(members: Sequence[int]) -> int:
+            return Level(self._wiring, [level.units[at] for at in members]).loose_form()
+
+        gone: set[int] = set()
+        made: list[Unit] = []
+        for number, parts in enumerate(equal_parts(level, form)):
+            members = [at for part in parts for at in part]
+            if not can_merge(level, members):
+                continue
+            base = f"{key}|alike {number}"
+            rows = [
+                self._row(f"{base}.{i}", [level.units[at] for at in part])
+                for i, part in enumerate(parts)
+            ]
+            word = self._word(rows[0], title)
+            if self._fold:
+                forms = {row.part.form for row in rows if row.part}
+                made.append(fold(self._wiring, rows, word, varied=len(forms) > 1))
+            else:
+                part = self._plain(base, f"{len(parts)} × {word}", rows)
+                made.append(Unit(word, part, rows[0].leaf))
+            gone.update(members)
+        return sorted(
+            [*(u for at, u in enumerate(level.units) if at not in gone), *made],
+            key=lambda unit: unit.leaf,
+        )
+
+    def _in_a_row(self, key: str, units: list[Unit]) -> list[Unit]:
+        """Make a group of each repetition of a pattern, and one fold of those that are equal."""
+        strict = self._wiring.strict
+        labels = [unit.part.form if unit.part else strict[unit.leaf] for unit in units]
+        least = max(4, int(_LEAST_STRETCH * len(units)))
+        found: list[Unit] = []
+        done = 0
+        for stretch in repeated(labels, least):
+            found += units[done : stretch.start]
+            rows = [
+                self._row(f"{key}|row {at}", units[at : at + stretch.step]) for at in stretch
+            ]
+            found += self._equal_rows(rows) if self._fold else rows
+            done = stretch.stop
+        return found + units[done:]
+
+    def _equal_rows(self, rows: list[Unit]) -> list[Unit]:
+        """Fold neighbors of one form."""
+        runs: list[list[Unit]] = []
+        for row in rows:
+            same = runs and runs[-1][0].part and row.part and runs[-1][0].part.form == row.part.form
+            if same:
+                runs[-1].append(row)
+            else:
+                runs.append([row])
+        return [run[0] if len(run) == 1 else fold(self._wiring, run, run[0].name) for run in runs]
+
+    def _by_kind(self, key: str, units: list[Unit]) -> list[Unit]:
+        """Put what is left of the arguments, results, variables and constants together."""
+        for kind, word in _KINDS.items():
+            same = [
+                u for u in units if u.part is None and self._wiring.nodes[u.leaf].kind is kind
+            ]
+            if len(same) > _LONE:
+                part = self._plain(f"{key}|{word}", f"{len(same)} {word}", same)
+                units = [u for u in units if u not in same]
+                units.append(Unit(word, part, same[0].leaf))
+        return sorted(units, key=lambda unit: unit.leaf)
+
+    def _chunked(self, key: str, units: list[Unit]) -> list[Unit]:
+        """Cut a row that is still too wide into consecutive pieces, named by their ends."""
+        if len(units) <= MAX_CHILDREN:
+            return units
+        return [
+            self._row(f"{key}|{piece.start}+", [units[at] for at in piece])
+            for piece in chunks(len(units), MAX_CHILDREN)
+        ]
+
+    def _row(self, key: str, units: list[Unit]) -> Unit:
+        names = [unit.part.title if unit.part else unit.name for unit in (units[0], units[-1])]
+        title = names[0] if len(units) == 1 else f"{names[0]} to {names[1]}"
+        return Unit(title, self._plain(key, title, units), units[0].leaf)
+
+    def _plain(self, key: str, title: str, units: list[Unit]) -> Part:
+        key = self._unique(key)
+        return Level(self._wiring, self._chunked(key, units)).part(key, title)
+
+    def _word(self, row: Unit, title: str) -> str:
+        """Call a part by what it does: parts that assign are updates, of the scope's name."""
+        leaves = row.part.leaves if row.part else []
+        assigns = any(self._wiring.nodes[leaf].op.startswith("Assign") for leaf in leaves)
+        return f"{title} update".lstrip() if assigns else row.name
+
+    def _unique(self, key: str) -> str:
+        while key in self._keys:
+            key += "'"
+        self._keys.add(key)
+        return key

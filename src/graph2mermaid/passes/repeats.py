@@ -1,0 +1,95 @@
+"""Find groups that are made and wired in the same way, and keep one of them for all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from graph2mermaid.passes.level import Level, Part, Unit
+from graph2mermaid.passes.titles import stem
+from graph2mermaid.passes.wiring import Wiring
+
+LEAST_SAVED = 12
+"""Folding that takes fewer nodes than this out of the drawing is not worth a reader's thought."""
+
+
+def folded(wiring: Wiring, units: Sequence[Unit]) -> list[Unit]:
+    """Return the units with every chain of equal parts, and every set of them, as one part.
+
+    Parts are equal when they have the same form, and are repeats when their titles differ in a
+    number only: the projections `query`, `key` and `value` are equal, but three different things.
+    """
+    units = list(units)
+    classes: dict[int, list[int]] = {}
+    for at, unit in enumerate(units):
+        if unit.part is not None:
+            classes.setdefault(unit.part.form, []).append(at)
+    worth = [found for found in classes.values() if _saves([units[at] for at in found])]
+    if not worth:
+        return units
+    level = Level(wiring, units)
+    units = level.units
+    again: dict[int, list[int]] = {}
+    for at, unit in enumerate(units):
+        if unit.part is not None:
+            again.setdefault(unit.part.form, []).append(at)
+    gone: set[int] = set()
+    made: list[Unit] = []
+    for members in again.values():
+        for run in _runs(level, members):
+            chosen = [units[at] for at in run]
+            title = stem([unit.part.title for unit in chosen if unit.part])
+            if title is not None and _saves(chosen) and can_merge(level, run):
+                made.append(fold(wiring, chosen, title))
+                gone.update(run)
+    return [*(unit for at, unit in enumerate(units) if at not in gone), *made]
+
+
+def fold(wiring: Wiring, units: Sequence[Unit], title: str, *, varied: bool = False) -> Unit:
+    """Return one unit for several equal ones; the first is the one that is drawn."""
+    level = Level(wiring, units)
+    parts = [unit.part for unit in level.units if unit.part is not None]
+    first = parts[0]
+    part = level.part(
+        first.key,
+        f"{title} × {len(parts)}",
+        copies=parts[1:],
+        shown=first.units,
+        varied=varied,
+    )
+    return Unit(part.title, part, level.units[0].leaf)
+
+
+def _saves(units: Sequence[Unit]) -> bool:
+    return len(units) > 1 and (len(units) - 1) * units[0].size >= LEAST_SAVED
+
+
+def _runs(level: Level, members: Sequence[int]) -> list[list[int]]:
+    """Cut equal parts into chains; those that are in no chain stand side by side."""
+    chains: list[list[int]] = []
+    for at in members:
+        linked = chains and (at in level.after[chains[-1][-1]] or at in level.before[chains[-1][-1]])
+        if linked:
+            chains[-1].append(at)
+        else:
+            chains.append([at])
+    single = [chain[0] for chain in chains if len(chain) == 1]
+    apart = [at for at in single if not any(o in level.after[at] for o in single)]
+    beside = [apart] if len(apart) > 2 else []
+    return [*(chain for chain in chains if len(chain) > 1), *beside]
+
+
+def can_merge(level: Level, members: Sequence[int]) -> bool:
+    """Tell whether no path leaves the members and comes back: then merging them closes no cycle."""
+    inside = set(members)
+    reached: set[int] = set()
+    stack = [n for at in members for n in level.after[at] if n not in inside]
+    while stack:
+        at = stack.pop()
+        if at in reached:
+            continue
+        reached.add(at)
+        for neighbor in level.after[at]:
+            if neighbor in inside:
+                return False
+            stack.append(neighbor)
+    return True

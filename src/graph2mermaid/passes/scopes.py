@@ -1,0 +1,146 @@
+"""The tree of function bodies and name scopes, as the names of the nodes say it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from graph2mermaid.graph import EdgeKind, Graph, Node, NodeKind
+from graph2mermaid.passes.inline import Body, Inlined
+
+GRADIENTS = "gradients"
+_TAPE = "gradient_tape"
+"""The scope that TensorFlow gives to all that `GradientTape.gradient` makes."""
+
+
+@dataclass(eq=False)
+class Branch:
+    """A body or a scope."""
+
+    key: str
+    title: str
+    body: Body | None = None
+    gradient: bool = False
+    """It is the scope of all gradients."""
+    nodes: list[str] = field(default_factory=list)
+    children: dict[str, Branch] = field(default_factory=dict)
+
+    def from_the_leaves_up(self) -> Iterator[Branch]:
+        """Yield every branch after all that are inside it, itself last."""
+        order = [self]
+        for branch in order:
+            order.extend(branch.children.values())
+        yield from reversed(order)
+
+
+def scope_tree(graph: Graph, inlined: Inlined) -> Branch:
+    """Return the scopes of a flat graph."""
+    root = Branch("", "")
+    known: dict[tuple[str | None, str], Branch] = {(None, ""): root}
+    moved = _moved(graph, inlined)
+
+    def branch_of(home: str | None, scope: str) -> Branch:
+        found = known.get((home, scope))
+        if found is not None:
+            return found
+        branch = root if home is None else body_branch(inlined.bodies[home])
+        path = ""
+        for part in scope.split("/") if scope else ():
+            path = f"{path}/{part}" if path else part
+            child = known.get((home, path))
+            if child is None:
+                child = Branch(f"{home or ''}|{path}", part, gradient=part == _TAPE)
+                known[home, path] = branch.children[part] = child
+            branch = child
+        known[home, scope] = branch
+        return branch
+
+    def body_branch(body: Body) -> Branch:
+        found = known.get((body.key, ""))
+        if found is None:
+            outer = branch_of(body.parent, _local(body.call, body.parent, inlined))
+            found = Branch(body.key, "", body)
+            # Next to scopes of the same name: a key cannot be a scope's name.
+            outer.children[f"body:{body.key}"] = known[body.key, ""] = found
+        return found
+
+    for node in graph.nodes():
+        home = inlined.home.get(node.name)
+        if node.kind in (NodeKind.OUTPUT, NodeKind.INPUT) and home is None:
+            root.nodes.append(node.name)
+            continue
+        scope = moved.get(node.name)
+        if scope is None:
+            scope = _local(node.name, home, inlined)
+        branch_of(home, scope).nodes.append(node.name)
+    return root
+
+
+def _local(name: str, home: str | None, inlined: Inlined) -> str:
+    """Return the scope of a node inside its body."""
+    if home is not None:
+        name = name.removeprefix(f"{inlined.bodies[home].call}/")
+    return name.rpartition("/")[0]
+
+
+def _moved(graph: Graph, inlined: Inlined) -> dict[str, str]:
+    """Return the scopes of the nodes that a training step leaves outside the one they belong to.
+
+    TensorFlow adds up gradients, and Keras counts the optimizer's steps, outside any scope.
+    """
+    if not any(name.startswith(f"{_TAPE}/") for name in graph.dag):
+        return {}
+    moved: dict[str, str] = {}
+    loose = [n for n in graph.nodes() if n.name not in inlined.home and _is_loose(n)]
+    scopes = {name.partition("/")[0] for name in graph.dag if "/" in name}
+    for node in graph.nodes():
+        owner = (node.label or "").partition("/")[0]
+        outside = not node.name.startswith((f"{_TAPE}/", f"{owner}/"))
+        if node.kind is NodeKind.VARIABLE and owner in scopes and outside:
+            readers = [a.target for a in graph.outgoing(node.name)]
+            if readers and all(_is_loose(graph[r]) for r in readers):
+                moved[node.name] = owner
+    for node in loose:
+        makers = [
+            moved.get(a.source, a.source.rpartition("/")[0])
+            for a in graph.incoming(node.name)
+            if a.edge.kind is EdgeKind.DATA and not _is_constant(graph, a.source)
+        ]
+        common = _common(makers)
+        summed = node.op == "AddN" and common.partition("/")[0] == _TAPE
+        if summed or (common and common in moved.values() and common != _TAPE):
+            moved[node.name] = common
+    for node in reversed(loose):
+        readers = [moved.get(a.target, a.target.rpartition("/")[0]) for a in graph.outgoing(node.name)]
+        common = _common(readers)
+        homes = (_TAPE, *moved.values())
+        if node.name not in moved and _is_constant(graph, node.name) and common:
+            if common.partition("/")[0] == _TAPE or common in homes:
+                moved[node.name] = common
+    return moved
+
+
+def _is_loose(node: Node) -> bool:
+    return "/" not in node.name and node.kind in (NodeKind.OP, NodeKind.CONST)
+
+
+def _is_constant(graph: Graph, name: str) -> bool:
+    """Tell whether a node is a constant, or one that was only cast."""
+    node = graph[name]
+    if node.kind is NodeKind.CONST:
+        return True
+    before = list(graph.dag.predecessors(name)) if node.op == "Cast" else []
+    return bool(before) and all(graph[b].kind is NodeKind.CONST for b in before)
+
+
+def _common(paths: list[str]) -> str:
+    """Return the innermost scope that all these scopes are in."""
+    if not paths:
+        return ""
+    parts = [path.split("/") for path in paths]
+    shared: list[str] = []
+    for row in zip(*parts):  # noqa: B905  # the shortest path ends it
+        if len(set(row)) > 1:
+            break
+        shared.append(row[0])
+    return "/".join(shared)

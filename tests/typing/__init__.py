@@ -1,0 +1,1 @@
+"""Programs that only a type checker runs: what users write has the types they expect."""
