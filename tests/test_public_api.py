@@ -13,10 +13,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import graph2mermaid
+from graph2mermaid.capture import Capture
 from graph2mermaid.errors import Graph2MermaidError, MissingDependencyError, SignatureError
 from tests.builders import capture as built
 from tests.golden_files import Golden
@@ -79,7 +81,7 @@ def test_every_error_is_of_one_family():
 def test_the_version_is_that_of_the_project():
     """The package and the project file say the same version."""
     text = (PROJECT / "pyproject.toml").read_text(encoding="utf-8")
-    assert re.search(r'^version = "(.*)"$', text, re.MULTILINE)[1] == graph2mermaid.__version__
+    assert re.findall(r'^version = "(.*)"$', text, re.MULTILINE) == [graph2mermaid.__version__]
 
 
 def test_names_and_signatures(golden: Golden):
@@ -100,7 +102,7 @@ def _described() -> Iterator[str]:
             yield name
 
 
-def _members(cls: type) -> Iterator[str]:
+def _members(cls: Any) -> Iterator[str]:
     if issubclass(cls, enum.Enum):
         yield from (f"{member.name} = {member.value!r}" for member in cls)
         return
@@ -119,7 +121,7 @@ def _members(cls: type) -> Iterator[str]:
             yield f"def {name}{_signature(getattr(cls, name))}"
 
 
-def _signature(function: object) -> str:
+def _signature(function: Any) -> str:
     """Return a signature with annotations as written, not as strings."""
     return re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(function)))
 
@@ -199,6 +201,7 @@ def test_load_traces_a_function_in_a_file(tmp_path: Path, monkeypatch: pytest.Mo
     )
     monkeypatch.chdir(tmp_path)
     capture = graph2mermaid.load("g2m_api_model.py:f")
+    assert isinstance(capture, Capture)
     assert (capture.target, capture.name, capture.notes) == ("g2m_api_model.py:f", "f", ())
     assert [node.op for node in capture.traced.nodes()] == [
         "Placeholder",
@@ -226,7 +229,7 @@ def test_trace_takes_specs_and_values(tf):
         return (a + b + c) * d * k
 
     spec = graph2mermaid.TensorSpec("float32", (None, 4))
-    row = np.ones([4], "f")
+    row: Any = np.ones([4], "f")
     capture = graph2mermaid.trace(f, tf.TensorSpec([4]), spec, row, 2.0, kwargs={"k": tf.ones([])})
     assert [binding.type for binding in capture.traced.inputs] == [
         "float32[4]",
@@ -267,11 +270,13 @@ def test_the_name_of_what_was_traced(tf):
     """A capture is called after the function, the module or model, or the object's class."""
     import functools
 
+    module: Any = tf.Module
+
     class Plain:
         def __call__(self, x):
             return x
 
-    class Net(tf.Module):
+    class Net(module):
         def __call__(self, x):
             return x
 

@@ -4,19 +4,36 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph2mermaid.capture import Capture
+from graph2mermaid.capture import Capture, Environment
 from graph2mermaid.errors import CaptureError
-from graph2mermaid.graph import Graph, Node, Stage
+from graph2mermaid.graph import (
+    Arrow,
+    Binding,
+    Call,
+    Edge,
+    EdgeKind,
+    Graph,
+    Node,
+    NodeKind,
+    SourceLine,
+    Stage,
+    TensorRef,
+    TensorSpec,
+)
 from graph2mermaid.serde import Captures, dumps, load, loads, save
 from tests.builders import MULTIPLY_ADD, capture, graph
 from tests.graph_strategies import captures, unknown_keys
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 @given(st.lists(captures, max_size=2).map(tuple))
@@ -87,6 +104,67 @@ def test_the_small_form():
 }
 """
     )
+
+
+SPEC = TensorSpec("float32", (2,))
+FULL_NODE = Node(
+    name="n",
+    op="Op",
+    kind=NodeKind.VARIABLE,
+    outputs=(SPEC,),
+    api="tf.op",
+    variable="v",
+    label="l",
+    value="1",
+    holds=SPEC,
+    attrs={"T": "float32"},
+    device="/device:CPU:0",
+    source=SourceLine("m.py", 3, "f"),
+    calls=(Call("f", "g"),),
+    members=("a",),
+    origin=("b",),
+    extra={"later": 1},
+)
+FULL_EDGE = Edge(EdgeKind.CONTROL, 1, 2, SPEC, "axis", "then", 3, {"later": 1})
+FULL_GRAPH = Graph.build(
+    "f",
+    Stage.XLA,
+    [FULL_NODE, Node("NextIteration", "NextIteration"), Node("Merge", "Merge")],
+    [Arrow("NextIteration", "Merge", FULL_EDGE), Arrow("n", "Merge", FULL_EDGE)],
+    inputs=(Binding("x", (TensorRef("n", 1),), "float32[2]"),),
+    captures=(Binding("y", (TensorRef("n"),), "int32[]"),),
+    outputs=(Binding("z", (TensorRef("Merge"),), "bool[]"),),
+    functions={"key": graph("a:Add", name="g")},
+    source=SourceLine("m.py", 2),
+    attrs={"shared": 0.5},
+    extra={"later": 1},
+)
+FULL_CAPTURE = Capture(
+    "m.py:f",
+    "f",
+    {Stage.TRACED: FULL_GRAPH},
+    Environment("2.21.0", "3.15.0", "3.11.2", ("1 x CPU",), {"later": 1}),
+    ("a note",),
+    {"later": 1},
+)
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        FULL_NODE,
+        FULL_EDGE,
+        FULL_GRAPH,
+        FULL_GRAPH.inputs[0],
+        FULL_CAPTURE,
+        FULL_CAPTURE.environment,
+    ],
+    ids=lambda example: type(example).__name__,
+)
+def test_every_field_has_a_place_in_the_file(example: DataclassInstance):
+    """A field that is new in a class fails here until it is set, and below until it is written."""
+    assert [f.name for f in fields(example) if not getattr(example, f.name)] == []
+    assert loads(dumps([FULL_CAPTURE]), origin="test") == (FULL_CAPTURE,)
 
 
 def test_no_captures_are_an_empty_list():

@@ -8,6 +8,10 @@ from typing import Annotated, Any, NamedTuple
 
 import pytest
 
+pytest.importorskip("tensorflow")
+
+import tensorflow as tf
+
 from graph2mermaid.errors import SignatureError
 from graph2mermaid.graph import TensorSpec
 from graph2mermaid.sources.concrete import Inputs, trace_of
@@ -15,8 +19,6 @@ from graph2mermaid.sources.signature import parse_inputs
 from tests.sources.traced import arguments, traced
 
 pytestmark = pytest.mark.tf
-
-tf = pytest.importorskip("tensorflow")
 
 
 def layer(x, w, training=False):
@@ -191,8 +193,8 @@ class Box(tf.experimental.ExtensionType):
 def test_structures_of_an_annotated_class(kind: type):
     """Where the annotation is a class, its instances are built."""
 
-    def f(batch):
-        assert isinstance(batch, kind)
+    def f(batch: Any):
+        assert type(batch) is kind
         return batch.image + tf.cast(batch.label, tf.float32)
 
     f.__annotations__ = {"batch": kind}

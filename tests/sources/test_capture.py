@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+pytest.importorskip("tensorflow")
+
+import tensorflow as tf
 
 from graph2mermaid.capture import Capture
 from graph2mermaid.errors import SignatureError, TargetError
@@ -13,8 +18,6 @@ from graph2mermaid.sources.target import parse, resolve
 from graph2mermaid.sources.tracing import Request, capture
 
 pytestmark = pytest.mark.tf
-
-tf = pytest.importorskip("tensorflow")
 
 MODEL = """\
 import tensorflow as tf
@@ -51,7 +54,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def captured(text: str, *inputs: tuple[str, str], **rest: object) -> Capture:
+def captured(text: str, *inputs: tuple[str, str], **rest: Any) -> Capture:
     (found,) = capture(resolve(parse(text)), Request(inputs, **rest))
     return found
 

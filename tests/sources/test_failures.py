@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("tensorflow")
+
+import tensorflow as tf
+
 from graph2mermaid.errors import TraceError
 from graph2mermaid.sources.failures import reason
 from graph2mermaid.sources.target import parse, resolve
@@ -13,8 +17,6 @@ from graph2mermaid.sources.tracing import Request, capture
 from tests.sources.traced import traced
 
 pytestmark = pytest.mark.tf
-
-tf = pytest.importorskip("tensorflow")
 
 MODEL = """\
 import tensorflow as tf

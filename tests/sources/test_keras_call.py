@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import pytest
+
+pytest.importorskip("tensorflow")
+
+import tensorflow as tf
 
 from graph2mermaid.errors import SignatureError, TraceError
 from graph2mermaid.sources.concrete import Inputs
@@ -13,8 +18,6 @@ from graph2mermaid.sources.tracing import trace_callable
 from tests.sources.traced import traced
 
 pytestmark = pytest.mark.tf
-
-tf = pytest.importorskip("tensorflow")
 
 
 @pytest.fixture(params=["keras", "tf_keras"])
@@ -35,7 +38,9 @@ def functional(keras):
 
 
 def subclassed(keras):
-    class Model(keras.Model):
+    base: Any = keras.Model
+
+    class Model(base):
         def __init__(self):
             super().__init__()
             self.dense = keras.layers.Dense(2)
@@ -46,7 +51,7 @@ def subclassed(keras):
     return Model()
 
 
-def inputs_of(model, *options: str, **given: object) -> dict[str, str]:
+def inputs_of(model, *options: str, **given: Any) -> dict[str, str]:
     """Trace a model and return the arguments of its graph."""
     inputs = Inputs(options=parse_inputs(map(split_input, options)), **given)
     capture = trace_callable(model, inputs, target="m.py:f", name="f")
@@ -186,7 +191,9 @@ def test_a_shape_that_does_not_fit(keras):
 def test_a_model_whose_call_takes_anything(keras):
     """Where `call` does not say what it takes, the model is traced as it is."""
 
-    class Sum(keras.Model):
+    base: Any = keras.Model
+
+    class Sum(base):
         def call(self, *tensors):
             return tf.add_n(tensors)
 

@@ -11,16 +11,19 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+pytest.importorskip("tensorflow")
+
+import tensorflow as tf
 
 from graph2mermaid.errors import SignatureError
 from graph2mermaid.sources.environment import environment
 from tests.sources.traced import arguments, traced
 
 pytestmark = pytest.mark.tf
-
-tf = pytest.importorskip("tensorflow")
 
 PACKAGE_ROOT = Path(__file__).parents[2] / "src"
 
@@ -60,7 +63,7 @@ class Scaler(tf.Module):
     def __init__(self, k: float):
         super().__init__()
         self.k = k
-        self.offset = None
+        self.offset: Any = None
 
     @tf.function
     def forward(self, x):
@@ -169,7 +172,7 @@ def test_random_numbers_go_on_as_before():
         tf.random.set_seed(7)
 
     class Noisy(tf.Module):
-        v = None
+        v: Any = None
 
         @tf.function
         def __call__(self, x):

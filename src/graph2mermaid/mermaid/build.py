@@ -184,7 +184,30 @@ def _worth_a_line(key: str, node: Node) -> bool:
 
 
 _STRUCTURAL = frozenset(
-    ["axis", "axes", "dim", "dims", "dimension", "split_dim", "concat_dim", "reduction_indices", "perm", "shape", "size", "sizes", "multiples", "paddings", "depth", "k", "start", "limit", "delta", "output_shape", "begin", "end"]
+    [
+        "axis",
+        "axes",
+        "dim",
+        "dims",
+        "dimension",
+        "split_dim",
+        "concat_dim",
+        "reduction_indices",
+        "perm",
+        "shape",
+        "size",
+        "sizes",
+        "multiples",
+        "paddings",
+        "depth",
+        "k",
+        "start",
+        "limit",
+        "delta",
+        "output_shape",
+        "begin",
+        "end",
+    ]
 )
 
 

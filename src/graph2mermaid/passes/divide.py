@@ -123,9 +123,7 @@ def connected_parts(level: Level, hubs: int) -> list[list[int]]:
     return [part for part in parts.values() if len(part) > 1]
 
 
-def equal_parts(
-    level: Level, form: Callable[[Sequence[int]], int]
-) -> list[list[list[int]]]:
+def equal_parts(level: Level, form: Callable[[Sequence[int]], int]) -> list[list[list[int]]]:
     """Return sets of connected parts of one form each, when they are most of the level."""
     for hubs in _HUBS:
         parts = connected_parts(level, hubs)

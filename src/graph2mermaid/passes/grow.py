@@ -43,9 +43,7 @@ class Grower:
         self._fold = fold
         self._keys: set[str] = set()
 
-    def group(
-        self, key: str, title: str, units: Sequence[Unit], body: Body | None = None
-    ) -> Part:
+    def group(self, key: str, title: str, units: Sequence[Unit], body: Body | None = None) -> Part:
         """Return the group of these units, none of its levels too wide."""
         key = self._unique(key)
         units = sorted(units, key=lambda unit: unit.leaf)
@@ -92,9 +90,7 @@ class Grower:
         for at, unit in enumerate(level.units):
             (inside[home[at]] if at in home else left).append(unit)
         for (prefix, _), members in zip(groups, inside, strict=True):
-            part = self._group(
-                self._unique(f"{key}|{prefix}*"), prefix, members, suffix, few=_FEW
-            )
+            part = self._group(self._unique(f"{key}|{prefix}*"), prefix, members, suffix, few=_FEW)
             left.append(Unit(prefix, part, members[0].leaf))
         return sorted(left, key=lambda unit: unit.leaf)
 
@@ -138,9 +134,7 @@ class Grower:
         done = 0
         for stretch in repeated(labels, least):
             found += units[done : stretch.start]
-            rows = [
-                self._row(f"{key}|row {at}", units[at : at + stretch.step]) for at in stretch
-            ]
+            rows = [self._row(f"{key}|row {at}", units[at : at + stretch.step]) for at in stretch]
             found += self._equal_rows(rows) if self._fold else rows
             done = stretch.stop
         return found + units[done:]
@@ -159,9 +153,7 @@ class Grower:
     def _by_kind(self, key: str, units: list[Unit]) -> list[Unit]:
         """Put what is left of the arguments, results, variables and constants together."""
         for kind, word in _KINDS.items():
-            same = [
-                u for u in units if u.part is None and self._wiring.nodes[u.leaf].kind is kind
-            ]
+            same = [u for u in units if u.part is None and self._wiring.nodes[u.leaf].kind is kind]
             if len(same) > _LONE:
                 part = self._plain(f"{key}|{word}", f"{len(same)} {word}", same)
                 units = [u for u in units if u not in same]

@@ -205,12 +205,25 @@ class Level:
             (rank[s], sp, port_out[e], rank[t], tp, port_in[e]) for s, sp, t, tp, e in self.links
         )
         entering = sorted(
-            (rank[at], place, port_in[e], wiring.spec(e) if specs else 0, wiring.source[e], port_out[e])
+            (
+                rank[at],
+                place,
+                port_in[e],
+                wiring.spec(e) if specs else 0,
+                wiring.source[e],
+                port_out[e],
+            )
             for at, place, e in self.entering
         )
         outside: dict[tuple[int, int], int] = {}
         border = tuple(
-            (unit, place, port, spec, outside.setdefault((s, sp), len(outside)) if port >= 0 else -1)
+            (
+                unit,
+                place,
+                port,
+                spec,
+                outside.setdefault((s, sp), len(outside)) if port >= 0 else -1,
+            )
             for unit, place, port, spec, s, sp in entering
         )
         exports = tuple(sorted({(rank[at], place, port_out[e]) for at, place, e in self.leaving}))

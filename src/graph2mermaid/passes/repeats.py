@@ -67,7 +67,9 @@ def _runs(level: Level, members: Sequence[int]) -> list[list[int]]:
     """Cut equal parts into chains; those that are in no chain stand side by side."""
     chains: list[list[int]] = []
     for at in members:
-        linked = chains and (at in level.after[chains[-1][-1]] or at in level.before[chains[-1][-1]])
+        linked = chains and (
+            at in level.after[chains[-1][-1]] or at in level.before[chains[-1][-1]]
+        )
         if linked:
             chains[-1].append(at)
         else:

@@ -111,7 +111,9 @@ def _moved(graph: Graph, inlined: Inlined) -> dict[str, str]:
         if summed or (common and common in moved.values() and common != _TAPE):
             moved[node.name] = common
     for node in reversed(loose):
-        readers = [moved.get(a.target, a.target.rpartition("/")[0]) for a in graph.outgoing(node.name)]
+        readers = [
+            moved.get(a.target, a.target.rpartition("/")[0]) for a in graph.outgoing(node.name)
+        ]
         common = _common(readers)
         homes = (_TAPE, *moved.values())
         if node.name not in moved and _is_constant(graph, node.name) and common:

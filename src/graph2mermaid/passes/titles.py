@@ -11,7 +11,9 @@ from os.path import commonprefix
 _TOKEN = re.compile(r"[^\W\d_]+(?:_?\d+)?|\d+|[^\w]+")
 _TRACE = re.compile(r"_\d+$")
 _INDEX = re.compile(r"_?(?:\d+|[a-z])?$")
-_LOSS = re.compile(r"loss|entropy|mean_(?:squared|absolute)|hinge|divergence|(?:^|_)(?:mse|mae)(?:$|_)")
+_LOSS = re.compile(
+    r"loss|entropy|mean_(?:squared|absolute)|hinge|divergence|(?:^|_)(?:mse|mae)(?:$|_)"
+)
 
 MOST_TOKENS = 8
 """Names are taken apart no deeper than this."""

@@ -53,9 +53,7 @@ class Wiring:
     def loose(self) -> list[int]:
         """What each node is, shapes aside."""
         if self._loose is None:
-            self._loose = [
-                self.number(("loose", _loose_label(n, self._calls))) for n in self.nodes
-            ]
+            self._loose = [self.number(("loose", _loose_label(n, self._calls))) for n in self.nodes]
         return self._loose
 
     def number(self, thing: Hashable) -> int:

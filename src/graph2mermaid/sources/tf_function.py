@@ -67,7 +67,7 @@ def graph_of(
         (_with_calls(node, walked.calls, library) for node in nodes.values()),
         walked.arrows,
         inputs=inputs,
-        captures=tuple(capture.binding for capture in captures),
+        captures=_capture_bindings(captures),
         outputs=_output_bindings(concrete, func_graph.outputs),
         functions=functions,
         source=_definition(python_function),
@@ -88,7 +88,8 @@ def _walk(func_graph: Any) -> _Walked:
     walked = _Walked()
     sites: list[tuple[Node, CallSite]] = []
     for op in func_graph.get_operations():
-        site = call_site(op.traceback, op.type)
+        # On 2.9.3 an op that was read from a FunctionDef has no traceback, and says so by raising.
+        site = call_site(getattr(op, "traceback", None), op.type)
         attrs = op.node_def.attr
         calls = list(called_functions(attrs))
         if calls:
@@ -144,6 +145,8 @@ class _Capture:
     kind: NodeKind
     holds: TensorSpec | None = None
     value: str | None = None
+    whole: int | None = None
+    """For one replica's part of a distributed variable: which variable that is."""
 
 
 def _variables(concrete: Any) -> Sequence[Any]:
@@ -176,7 +179,8 @@ def _captured(outside: Any, inside: Any, variable: Any) -> _Capture:
     if variable is not None:
         value = tensor_spec(variable)
         name = str(variable.name).removesuffix(":0")
-        return _Capture(Binding(name, (ref,), f"Variable {value}"), NodeKind.VARIABLE, value)
+        binding = Binding(name, (ref,), f"Variable {value}")
+        return _Capture(binding, NodeKind.VARIABLE, value, whole=_whole(variable))
     if spec.dtype in ("resource", "variant"):
         holds = _handle_data(inside)
         words = spec.dtype if holds is None else f"{spec.dtype} {holds}"
@@ -184,6 +188,30 @@ def _captured(outside: Any, inside: Any, variable: Any) -> _Capture:
     text = value_text(outside.numpy()) if hasattr(outside, "numpy") else None
     words = f"constant {spec}" if hasattr(outside, "numpy") else str(spec)
     return _Capture(Binding(ref.node, (ref,), words), NodeKind.CONST, None, text)
+
+
+def _whole(variable: Any) -> int | None:
+    """Return which distributed variable one is a replica's part of.
+
+    The private link is on the variable in 2.9.3, and on its handle in 2.21.0.
+    """
+    for part in (variable, getattr(variable, "handle", None)):
+        link = getattr(part, "_distributed_container", None)
+        whole = link() if callable(link) else None
+        if whole is not None:
+            return id(whole)
+    return None
+
+
+def _capture_bindings(captures: Sequence[_Capture]) -> tuple[Binding, ...]:
+    """Return what a user takes for one capture: a variable, whatever its number of replicas."""
+    found: dict[tuple[str, int], Binding] = {}
+    for index, capture in enumerate(captures):
+        key = ("one", index) if capture.whole is None else ("whole", capture.whole)
+        first = found.get(key)
+        tensors = (*(first.tensors if first else ()), *capture.binding.tensors)
+        found[key] = replace(first or capture.binding, tensors=tensors)
+    return tuple(found.values())
 
 
 def _handle_data(tensor: Any) -> TensorSpec | None:
@@ -203,7 +231,12 @@ def _label(
     nodes: Mapping[str, Node], inputs: Sequence[Binding], captures: Sequence[_Capture]
 ) -> dict[str, Node]:
     """Mark arguments and captures among the nodes, and give them the user's names."""
-    labelled = dict(nodes)
+    # A placeholder that is no argument (the default of an optional input, a leftover of pruning)
+    # is an op like any other.
+    labelled = {
+        name: replace(node, kind=NodeKind.OP) if node.kind is NodeKind.INPUT else node
+        for name, node in nodes.items()
+    }
     for binding in inputs:
         for ref, part in zip(binding.tensors, _part_names(binding), strict=True):
             labelled[ref.node] = replace(labelled[ref.node], kind=NodeKind.INPUT, label=part)

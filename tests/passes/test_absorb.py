@@ -1,0 +1,139 @@
+"""Plumbing goes, and nothing that a user wrote goes with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from graph2mermaid.graph import EdgeKind, Graph
+from graph2mermaid.passes.absorb import absorb
+from graph2mermaid.passes.results import with_results
+from tests.builders import MULTIPLY_ADD, graph
+
+
+def ends(drawn: Graph) -> list[tuple[str, str]]:
+    return [(arrow.source, arrow.target) for arrow in drawn.arrows()]
+
+
+def test_a_read_is_the_variable():
+    """A variable's value flows from the variable itself; the read is named as its member."""
+    done = absorb(
+        graph(
+            "w:Placeholder resource[] holds=float32[4] -> read:ReadVariableOp float32[4] -> r:Relu"
+        )
+    )
+    assert ends(done.graph) == [("w", "r")]
+    assert done.gone == {"read": "w"}
+    assert done.graph["w"].members == ("read",)
+
+
+def test_a_read_after_a_write_is_an_op():
+    """What a read waits for changes its value, so the read stays and so does the wait."""
+    done = absorb(
+        graph(
+            """
+            v:Placeholder resource[] holds=float32[]
+            v -> first:ReadVariableOp float32[] => before
+            v -> add:AssignAddVariableOp
+            first ~> add
+            v -> second:ReadVariableOp float32[] => after
+            add ~> second
+            """
+        )
+    )
+    assert set(done.gone) == {"first"}
+    assert ("add", "second") in ends(done.graph)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "c:Const int32[] value=-1 -(axis)> s:Softmax; x:Placeholder float32[2] -> s",
+            {"axis": "-1"},
+        ),
+        ("x:Placeholder float32[2]; c:Const int32[2] value=[4,1] -> r:Reshape", {}),
+        (
+            "x:Placeholder float32[2]; c:Const int32[2] value=[4,1] -(shape)> r:Reshape",
+            {"shape": "[4,1]"},
+        ),
+        ("c:Const float32[] value=2.0 -(axis)> s:Softmax", {}),
+        ("c:Const int32[9] -(shape)> s:Reshape", {}),
+    ],
+    ids=["axis", "no argument name", "shape", "a float is data", "a long one stays"],
+)
+def test_structural_constants_become_words(text, words):
+    """An integer that says how an op works is text in the op; anything else is data."""
+    done = absorb(graph(text))
+    consumer = next(node for node in done.graph.nodes() if node.op in ("Softmax", "Reshape"))
+    assert dict(consumer.attrs) == words
+    assert ("c" in done.graph) == (not words)
+
+
+def test_a_constant_with_both_uses_stays_for_the_data():
+    """The edge that became words is gone, the one that carries a value is not."""
+    done = absorb(
+        graph(
+            "c:Const int32[] value=1 -(axis)> s:Softmax; c -> add:AddV2; x:Placeholder float32[2] -> s"
+        )
+    )
+    assert ends(done.graph) == [("c", "add"), ("x", "s")]
+    assert dict(done.graph["s"].attrs) == {"axis": "1"}
+
+
+def test_identity_is_a_bridge():
+    """Chains of Identity become one edge from the port that they start at."""
+    done = absorb(
+        graph("x:Split float32[1] float32[1] -1> a:Identity float32[1] -> b:Identity -> r:Relu")
+    )
+    (arrow,) = done.graph.arrows()
+    assert (arrow.source, arrow.target, arrow.edge.source_port) == ("x", "r", 1)
+    assert done.gone == {"a": "x", "b": "x"}
+
+
+def test_what_an_identity_waits_for_its_consumer_waits_for():
+    """An ordering through a bridge is not lost."""
+    done = absorb(
+        graph("p:PrintV2 ~> i:Identity float32[]; x:Exp float32[] -> i -> r:Relu float32[]")
+    )
+    kinds = {(a.source, a.target): a.edge.kind for a in done.graph.arrows()}
+    assert kinds == {("x", "r"): EdgeKind.DATA, ("p", "r"): EdgeKind.CONTROL}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "stays"),
+    [(3, 1, False), (1, 3, False), (2, 2, False), (3, 2, True), (4, 4, True), (2, 0, False)],
+)
+def test_a_noop_goes_where_that_saves_edges(before, after, stays):
+    """A NoOp that would become more edges than it has stays as the place where they meet."""
+    text = ";".join(
+        [
+            "n:NoOp",
+            *(f"a{i}:PrintV2 ~> n" for i in range(before)),
+            *(f"n ~> b{i}:PrintV2" for i in range(after)),
+        ]
+    )
+    done = absorb(graph(text))
+    assert ("n" in done.graph) == stays
+    assert done.graph.edge_count == (before + after if stays else before * after)
+
+
+def test_unread_constants_go_and_unread_arguments_stay():
+    """A constant that nothing reads says nothing; an argument that nothing reads does."""
+    done = absorb(graph("c:Const float32[] value=1.0; x:Placeholder float32[]; y:Exp float32[]"))
+    assert list(done.graph.dag) == ["x", "y"]
+
+
+def test_a_returned_constant_stays():
+    """A constant behind nothing but Identity is the function's result."""
+    done = absorb(with_results(graph("c:Const int32[] value=3 -> i:Identity int32[] => answer")))
+    assert ends(done.graph) == [("c", "output:answer")]
+
+
+def test_results_take_the_variables_name():
+    """A result without a name of its own is called what the user called it."""
+    drawn = with_results(graph(MULTIPLY_ADD.replace("=> result", "=> output_0")))
+    assert drawn["output:output_0"].label == "result"
+    done = absorb(drawn)
+    assert set(done.gone) == {"Identity"}
+    assert len(done.graph) == 6
+    assert done.graph.edge_count == 5
