@@ -116,7 +116,8 @@ def _members(cls: Any) -> Iterator[str]:
         if name.startswith("_") or name in fields:
             continue
         if isinstance(member, property):
-            yield f"{name} -> {inspect.signature(member.fget).return_annotation}"
+            getter: Any = member.fget
+            yield f"{name} -> {inspect.signature(getter).return_annotation}"
         elif isinstance(member, classmethod | staticmethod) or inspect.isfunction(member):
             yield f"def {name}{_signature(getattr(cls, name))}"
 

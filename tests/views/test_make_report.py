@@ -8,6 +8,7 @@ import pytest
 
 from graph2mermaid.capture import Capture
 from graph2mermaid.errors import Graph2MermaidError
+from graph2mermaid.report.model import Section
 from graph2mermaid.views import VIEWS, Options, make_report
 from tests.builders import capture, graph
 from tests.report.reading import read
@@ -66,6 +67,19 @@ def test_all_views():
     one = make_report([named("f")], list(VIEWS)).to_markdown()
     assert make_report([named("f")], ["all"]).to_markdown() == one
     assert make_report([named("f")], ["traced", "traced"]).to_markdown() == one
+
+
+def test_several_views_are_sections_under_the_capture(monkeypatch: pytest.MonkeyPatch):
+    """With more than one view, each has a heading of its own; one that fails is a note there."""
+
+    def broken(found: Capture, options: Options) -> Section:
+        raise Graph2MermaidError("no such luck")
+
+    monkeypatch.setattr("graph2mermaid.views.VIEWS", {**VIEWS, "later": broken})
+    found = read(make_report([named("f")], ["traced", "later"]).to_markdown())
+    top = [title for level, title in found.headings if level < 3]
+    assert top == ["f", "Traced graph", "Later graph"]
+    assert found.quotes == ["Warning: no such luck"]
 
 
 def test_no_captures():

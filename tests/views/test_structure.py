@@ -10,7 +10,7 @@ import pytest
 from graph2mermaid.capture import Capture, Environment
 from graph2mermaid.errors import Graph2MermaidError
 from graph2mermaid.graph import Binding, Graph, Node, NodeKind, Stage, TensorRef, TensorSpec
-from graph2mermaid.mermaid.diagram import Box, Diagram
+from graph2mermaid.mermaid.diagram import Box, Diagram, Frame, Link
 from graph2mermaid.report.model import Section
 from graph2mermaid.views import make_report
 from graph2mermaid.views.drawing import Picture
@@ -188,6 +188,13 @@ def test_a_composite_tensor_is_one_row():
     assert table(found, "Name") == [["rt", "input", "RaggedTensor float32[2,?]", "56", "rt, rt_1"]]
 
 
+def test_a_name_without_an_op_is_still_listed():
+    """A binding of a graph that others made may name an op that is not there."""
+    gone = (Binding("y", (TensorRef("gone"),), "float32[2]"),)
+    found = replace(graph("a:Relu"), captures=gone)
+    assert table(found, "Name") == [["y", "capture", "float32[2]", "?", "gone"]]
+
+
 def test_op_types_come_by_frequency_then_name():
     """Shares are of all ops."""
     assert table("a:Relu; b:Add; c:Relu; d:Abs", "Op type") == [
@@ -219,8 +226,8 @@ def test_lines_come_by_the_number_of_their_ops():
 
 def test_many_op_types_on_a_line_are_cut():
     """A cell names the most frequent ones and says how many more there are."""
-    text = "; ".join(f"n{i}:Op{i} src=m.py:1:f" for i in range(7))
-    assert table(text, "Line") == [["m.py:1", "7", "Op0, Op1, Op2, Op3 and 3 more"]]
+    text = "; ".join(f"n{i}:Op{i} src=m.py:1:f" for i in range(8))
+    assert table(text, "Line") == [["m.py:1", "8", "Op0, Op1, Op2, Op3, Op4, Op5 and 2 more"]]
 
 
 def test_a_graph_without_lines_has_no_table_of_lines():
@@ -255,6 +262,21 @@ def test_long_labels_have_their_full_names_in_a_table():
     assert row[1] == long
     assert len(row[0]) <= 40
     assert row[0].startswith("very_long_scope/")
+
+
+def test_titles_and_edges_have_full_names_too():
+    """Whatever is cut in a diagram is in the table: titles of inner frames, words on edges."""
+    inner = Frame("inner", ("i" * 50,), ("a",))
+    diagram = Diagram(
+        "d",
+        "",
+        {"a": Box(("a",)), "b": Box(("b",))},
+        (Link("a", "b", ("e" * 50,)),),
+        (Frame("outer", ("short",), ("b",), (inner,)),),
+    )
+    section = traced(capture("x:Relu"), Options(), lambda *_: [Picture("", "f", diagram)])
+    (names,) = [rows for rows in make_report_of(section).tables if rows[0][1] == "Full name"]
+    assert [row[1] for row in names[1:]] == ["i" * 50, "e" * 50]
 
 
 def test_long_tables_are_cut():

@@ -45,6 +45,7 @@ def build(
     frames: Sequence[FrameSpec] = (),
     home: Mapping[str, str] | None = None,
     names: bool = False,
+    by_device: bool = False,
     direction: str = "TD",
     left_out: Sequence[str] = (),
 ) -> Diagram:
@@ -56,12 +57,11 @@ def build(
         frames: Outer frames before inner ones.
         home: For each node inside a frame, the frame's key.
         names: Show each op's full name as well.
+        by_device: Color what is placed on a device by it, and say which.
         direction: `TD` or `LR`.
         left_out: Sentences about what was left out before.
     """
-    boxes = {
-        node.name: Box(tuple(box_lines(node, names=names)), look(node)) for node in graph.nodes()
-    }
+    boxes = {node.name: _box(node, names, by_device) for node in graph.nodes()}
     return Diagram(
         title=title,
         description=_description(graph),
@@ -71,6 +71,20 @@ def build(
         direction=direction,
         left_out=tuple(left_out),
     )
+
+
+def _box(node: Node, names: bool, by_device: bool) -> Box:
+    lines = tuple(box_lines(node, names=names))
+    device = short_device(node.device) if by_device else ""
+    return Box((*lines[:2], device) if device else lines, look(node), device)
+
+
+def short_device(device: str) -> str:
+    """Return `CPU:1` for `/job:localhost/replica:0/task:0/device:CPU:1`; other jobs stay named."""
+    parts = [part for part in device.split("/") if part]
+    local = ("job:localhost", "replica:0", "task:0")
+    kept = [part.removeprefix("device:") for part in parts if part not in local]
+    return "/".join(kept)
 
 
 def short_place(source: SourceLine) -> str:

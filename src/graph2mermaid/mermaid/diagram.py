@@ -33,6 +33,8 @@ class Box:
 
     lines: tuple[str, ...]
     look: Look = Look.OP
+    tint: str = ""
+    """What the color stands for instead of the look: a device, in words. The shape stays."""
 
 
 @dataclass(frozen=True, slots=True)

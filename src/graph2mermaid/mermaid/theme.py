@@ -42,6 +42,22 @@ _FUCHSIA = _css("#fae8ff", "#a21caf", "#4a044e")
 _SLATE = _css("#f8fafc", "#64748b", "#0f172a")
 _DASHED = _css("#ffffff", "#6b7280", "#374151", "stroke-width:2px", "stroke-dasharray:6 4")
 
+TINTS: tuple[str, ...] = (
+    _css("#e0f2fe", "#0369a1", "#082f49"),
+    _css("#ffedd5", "#c2410c", "#431407"),
+    _css("#dcfce7", "#15803d", "#052e16"),
+    _css("#fce7f3", "#be185d", "#500724"),
+    _css("#ede9fe", "#6d28d9", "#2e1065"),
+    _css("#fef9c3", "#a16207", "#422006"),
+)
+"""The colors of tints, in the order in which they occur; with more tints they start again."""
+
+
+def tints(diagram: Diagram) -> list[str]:
+    """Return the tints of a diagram in the order in which they occur."""
+    return list(dict.fromkeys(box.tint for box in diagram.boxes.values() if box.tint))
+
+
 # A class cannot be named "call" (or "end", "click", "style"): Mermaid takes these for statements.
 STYLES: Mapping[Look, Style] = MappingProxyType(
     {
@@ -71,6 +87,8 @@ def legend(diagram: Diagram) -> str:
         if look in used:
             meanings.setdefault(style.shape, []).append(style.meaning)
     sentences = [f"{shape}: {' or '.join(words)}." for shape, words in meanings.items()]
+    if tints(diagram):
+        sentences.append("Color and last line: the device.")
     if any(not frame.empty for frame in diagram.frames):
         sentences.append("Frame: a body or scope, named in its title.")
     if any(link.dotted for link in diagram.links):

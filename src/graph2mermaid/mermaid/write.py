@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from graph2mermaid.mermaid.diagram import Box, Diagram, Frame, Link, Look
+from graph2mermaid.mermaid.diagram import Box, Diagram, Frame, Link
 from graph2mermaid.mermaid.escape import label, plain, shown
-from graph2mermaid.mermaid.theme import DOTTED_STYLE, FRAME_STYLE, STYLES
+from graph2mermaid.mermaid.theme import DOTTED_STYLE, FRAME_STYLE, STYLES, TINTS, tints
 
 MAX_DEPTH = 2
 """Frames in frames. With one more, the older layout engine's pictures are too wide to read."""
@@ -92,12 +92,19 @@ class _Writer:
         return f"{self.node_id(link.source)} {arrow}{text} {self.node_id(link.target)}"
 
     def classes(self) -> Iterator[str]:
-        members: dict[Look, list[str]] = {look: [] for look in STYLES}
+        members: dict[tuple[str, str], list[str]] = {
+            (style.name, style.css): [] for style in STYLES.values()
+        }
+        colors = {
+            tint: (f"tint{i}", TINTS[i % len(TINTS)]) for i, tint in enumerate(tints(self.diagram))
+        }
+        members |= {color: [] for color in colors.values()}
         for key, box in self.diagram.boxes.items():
-            members[box.look].append(self.node_id(key))
-        used = [(STYLES[look], ids) for look, ids in members.items() if ids]
-        yield from (f"classDef {style.name} {style.css}" for style, _ in used)
-        yield from (f"class {','.join(ids)} {style.name}" for style, ids in used)
+            style = STYLES[box.look]
+            members[colors.get(box.tint) or (style.name, style.css)].append(self.node_id(key))
+        used = [(name, css, ids) for (name, css), ids in members.items() if ids]
+        yield from (f"classDef {name} {css}" for name, css, _ in used)
+        yield from (f"class {','.join(ids)} {name}" for name, _, ids in used)
 
 
 def _indented(lines: Iterable[str]) -> Iterator[str]:

@@ -58,29 +58,21 @@ def open_within(
 
 
 def _openings(group: Group, max_nodes: int, depth: int | None) -> list[str]:
-    sizes: dict[str, int] = {}
+    """Return the keys of the groups to open, in order; a fold has a page of its own."""
     count = len(group.children)
     sequence: list[str] = []
     level = group.groups()
     reached = 0
     while level and (depth is None or reached < depth):
         below: list[Group] = []
-        for candidate in sorted(level, key=lambda g: -_size(g, sizes)):
-            if count + len(candidate.children) - 1 <= max_nodes:
+        for candidate in sorted(level, key=lambda g: -g.size):
+            if not candidate.copies and count + len(candidate.children) - 1 <= max_nodes:
                 count += len(candidate.children) - 1
                 sequence.append(candidate.key)
                 below += candidate.groups()
         level = below
         reached += 1
     return sequence
-
-
-def _size(group: Group, sizes: dict[str, int]) -> int:
-    if group.key not in sizes:
-        sizes[group.key] = sum(
-            _size(child, sizes) if isinstance(child, Group) else 1 for child in group.children
-        )
-    return sizes[group.key]
 
 
 def page_graph(
@@ -98,7 +90,7 @@ def page_graph(
     raises, or lies inside a closed group. An edge that closes a cycle of merged nodes goes to the
     back edges.
     """
-    own = dict.fromkeys(opened.group.leaves())
+    own = dict.fromkeys(opened.group.shown())
     nodes: dict[str, Node] = {}
     for name in own:
         node = place.get(name) or graph[name]
@@ -168,15 +160,22 @@ def _joined(known: Arrow | None, arrow: Arrow) -> Arrow:
 
 
 def group_node(graph: Graph, group: Group) -> Node:
-    """Return the node that stands for a closed group."""
+    """Return the node that stands for a closed group: how much is in it, and of what."""
     names = tuple(group.leaves())
-    ops = [graph[n] for n in names if graph[n].kind not in _NOT_OPS]
+    inside = [graph[name] for name in names]
+    ops = [node for node in inside if node.kind not in _NOT_OPS]
+    each, rest = divmod(len(ops), group.instances)
+    size = f"{len(ops):,} op{'' if len(ops) == 1 else 's'}"
+    if group.copies and not rest:
+        size = f"{group.instances} × {each:,} op{'' if each == 1 else 's'}"
+    parameters = sum(node.holds.size or 0 for node in inside if node.holds)
+    attrs: dict[str, Scalar] = {"size": size}
     types = Counter(node.op for node in ops)
-    main = ", ".join(op for op, _ in types.most_common(2))
-    attrs: dict[str, Scalar] = {"size": f"{len(ops):,} op{'' if len(ops) == 1 else 's'}"}
-    if main:
-        attrs["types"] = main
-    source = next((graph[n].source for n in names if graph[n].source), None)
+    if parameters >= _MANY:
+        attrs["types"] = f"{_short_number(parameters)} parameters"
+    elif types:
+        attrs["types"] = ", ".join(op for op, _ in types.most_common(2))
+    source = next((node.source for node in inside if node.source), None)
     return Node(
         f"group:{group.key}",
         "group",
@@ -188,4 +187,13 @@ def group_node(graph: Graph, group: Group) -> Node:
     )
 
 
+def _short_number(number: int) -> str:
+    for unit, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if number >= unit:
+            return f"{number / unit:.1f} {letter}" if number < 100 * unit else f"{number // unit} {letter}"
+    return str(number)
+
+
+_MANY = 1000
+"""Fewer parameters than this say less of a group than its ops do."""
 _NOT_OPS = frozenset({NodeKind.INPUT, NodeKind.OUTPUT, NodeKind.CONST, NodeKind.VARIABLE})

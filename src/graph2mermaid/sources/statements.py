@@ -46,14 +46,25 @@ def statement_at(file: str, line: int, function: str = "") -> Statement | None:
 def _describe(file: str, function: str, line: int, text: str) -> Statement:
     starts, statements = _statements(file)
     node = statements[bisect.bisect_right(starts, line) - 1][0]
+    # `f = tf.function(lambda x: x + 1.0)`: f is the function, and the sum is what it returns.
+    # `part = whole.prune(...)` at module level: the ops are in part, which is none of them.
+    expression = _in_lambda(function, node)
+    targets = () if expression or function == "<module>" else _targets(node)
     return Statement(
         file,
         line,
         function,
         text,
-        _targets(node),
-        isinstance(node, ast.Return),
+        targets,
+        expression or isinstance(node, ast.Return),
         tuple(_called_words(node)),
+    )
+
+
+def _in_lambda(function: str, node: ast.stmt) -> bool:
+    """Tell whether a frame is a lambda's; one that AutoGraph has converted has no name."""
+    return function == "<lambda>" or (
+        not function and any(isinstance(part, ast.Lambda) for part in ast.walk(node))
     )
 
 

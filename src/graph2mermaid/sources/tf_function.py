@@ -88,7 +88,8 @@ def _walk(func_graph: Any) -> _Walked:
     walked = _Walked()
     sites: list[tuple[Node, CallSite]] = []
     for op in func_graph.get_operations():
-        # On 2.9.3 an op that was read from a FunctionDef has no traceback, and says so by raising.
+        # On 2.9.3 a loop's captures are, in the graph of its condition, placeholders whose Python
+        # side was never made: both these properties raise an AttributeError.
         site = call_site(getattr(op, "traceback", None), op.type)
         attrs = op.node_def.attr
         calls = list(called_functions(attrs))
@@ -115,7 +116,7 @@ def _walk(func_graph: Any) -> _Walked:
 
 
 def _arrows_into(op: Any) -> Iterator[Arrow]:
-    for port, tensor in enumerate(op.inputs):
+    for port, tensor in enumerate(getattr(op, "inputs", ())):
         producer = tensor.op
         argument = _argument_name(op, port) if producer.type == "Const" else None
         edge = Edge(EdgeKind.DATA, tensor.value_index, port, tensor_spec(tensor), argument)

@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from graph2mermaid.graph import Graph, Node, NodeKind
-from graph2mermaid.mermaid.budget import READABLE_CHAIN, READABLE_NODES, fits, readable
+from graph2mermaid.mermaid.budget import (
+    GITLAB_UNITS,
+    READABLE_CHAIN,
+    READABLE_NODES,
+    fits,
+    measure,
+    readable,
+)
 from graph2mermaid.mermaid.build import FrameSpec, box_lines, build
 from graph2mermaid.mermaid.diagram import Diagram
 from graph2mermaid.mermaid.write import write
@@ -18,6 +25,9 @@ from graph2mermaid.passes.inline import MAX_DEPTH, Inlined, inline
 from graph2mermaid.passes.results import with_results
 from graph2mermaid.passes.tensors import with_tensor_nodes
 from graph2mermaid.views.options import Options
+
+MOST_COPIES = 6
+"""More copies than this are not all named under a diagram."""
 
 MAX_STUBS = 6
 """More neighbors than this are one box, so that a page is about its own part."""
@@ -140,7 +150,11 @@ class _Drawing:
             return diagrams[opened.open]
 
         def good(opened: Opened) -> bool:
-            return readable(diagram(opened)) and fits(write(diagram(opened)))
+            if not readable(diagram(opened)):
+                return False
+            text = write(diagram(opened))
+            wanted = self._options.host != "gitlab" or measure(text).units <= GITLAB_UNITS
+            return wanted and fits(text)
 
         size = sum(1 for _ in page.group.leaves())
         room = READABLE_CHAIN if size <= READABLE_CHAIN else READABLE_NODES
@@ -164,12 +178,14 @@ class _Drawing:
                 f"{_counted(hidden, 'node')} {_is(hidden)} inside "
                 f"{_counted(len(closed), 'closed group')}, each with its own diagram below."
             )
+        left_out += _said_of_copies(page.group)
         return build(
             graph,
             title=self._title(page.group) if page.parent else self._name,
             frames=self._frames,
             home=home,
             names=self._options.level == "ops",
+            by_device=self._options.color == "device",
             direction=self._options.direction,
             left_out=left_out,
         )
@@ -224,6 +240,16 @@ class _Page:
 
     def __post_init__(self) -> None:
         self.leaves = frozenset(self.group.leaves())
+
+
+def _said_of_copies(group: Group) -> list[str]:
+    """Say what a fold stands for."""
+    if not group.copies:
+        return []
+    names = [copy.title for copy in group.copies]
+    shown = names if len(names) <= MOST_COPIES else [*names[:2], "...", names[-1]]
+    alike = "wired in the same way; only shapes differ" if group.varied else "equal"
+    return [f"It is drawn once for {group.instances} parts that are {alike}; the others are {', '.join(shown)}."]
 
 
 def _counted(number: int, word: str) -> str:

@@ -15,7 +15,7 @@ MOST_ROWS = 20
 """Longer tables are cut to this many rows, and say how many more there are."""
 _MOST_NAMES = 100
 """The same for full names, which stand nowhere else."""
-_MOST_WORDS = 4
+_MOST_WORDS = 6
 """How many names stand in one cell."""
 
 _Row = TypeVar("_Row")
