@@ -8,6 +8,7 @@ algorithm and writer works on `graph.dag` as it is.
 from __future__ import annotations
 
 import enum
+import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -344,13 +345,34 @@ class Graph:
         """Yield the edges of the DAG (not the back edges), grouped by source in trace order."""
         yield from _arrows(self.dag.edges(data=True))
 
-    def incoming(self, name: str) -> list[Arrow]:
-        """Return the edges into a node: data edges by input port, then control edges."""
-        return sorted(_arrows(self.dag.in_edges(name, data=True)), key=by_target_port)
+    def incoming(self, name: str) -> tuple[Arrow, ...]:
+        """Return the edges into a node: data edges by input port, then control edges.
 
-    def outgoing(self, name: str) -> list[Arrow]:
-        """Return the edges out of a node, in the order of their consumers."""
-        return list(_arrows(self.dag.out_edges(name, data=True)))
+        Raises:
+            KeyError: There is no such node.
+        """
+        return self._ends[name][0]
+
+    def outgoing(self, name: str) -> tuple[Arrow, ...]:
+        """Return the edges out of a node, in the order in which its consumers were made.
+
+        Raises:
+            KeyError: There is no such node.
+        """
+        return self._ends[name][1]
+
+    @functools.cached_property
+    def _ends(self) -> Mapping[str, tuple[tuple[Arrow, ...], tuple[Arrow, ...]]]:
+        # Passes ask for every node's edges several times, and networkx builds a view each time.
+        into: dict[str, list[Arrow]] = {name: [] for name in self.dag}
+        out: dict[str, list[Arrow]] = {name: [] for name in self.dag}
+        for arrow in self.arrows():
+            into[arrow.target].append(arrow)
+            out[arrow.source].append(arrow)
+        for arrows in into.values():
+            if len(arrows) > 1:
+                arrows.sort(key=_by_target_port)
+        return {name: (tuple(into[name]), tuple(out[name])) for name in self.dag}
 
     def tensor(self, ref: TensorRef) -> TensorSpec | None:
         """Return type and shape of an op's output, or None when the source did not say."""
@@ -362,7 +384,7 @@ def _arrows(edges: Iterable[tuple[str, str, dict[str, Any]]]) -> Iterator[Arrow]
     return (Arrow(source, target, payload["edge"]) for source, target, payload in edges)
 
 
-def by_target_port(arrow: Arrow) -> tuple[bool, int]:
+def _by_target_port(arrow: Arrow) -> tuple[bool, int]:
     """Sort key for the edges into a node: data edges by input port, then control edges."""
     port = arrow.edge.target_port
     return (port is None, port or 0)

@@ -171,11 +171,17 @@ def test_training(keras):
     assert scale(traced(model, kwargs={"training": True})) == {2.0}
 
 
-def test_a_tf_function_of_a_model(keras):
-    """A tf.function around a model knows the model's inputs as well."""
-    assert [str(t.shape) for t in traced(tf.function(sequential(keras))).concrete.inputs[:1]] == [
-        "(None, 4)"
-    ]
+@pytest.mark.parametrize(
+    "function_of",
+    [tf.function, lambda model: model.call, lambda model: model.__call__],
+    ids=["tf.function", "call", "__call__"],
+)
+def test_functions_of_a_model(keras, function_of):
+    """A tf.function around a model, and the model's methods, know its inputs as well."""
+    found = traced(function_of(sequential(keras)))
+    assert (found.concrete.inputs[0].shape.as_list(), found.notes) == ([None, 4], ())
+    given = traced(function_of(sequential(keras)), "features=f32[8,4]")
+    assert given.concrete.inputs[0].shape.as_list() == [8, 4]
 
 
 def test_a_shape_that_does_not_fit(keras):

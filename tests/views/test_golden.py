@@ -19,10 +19,12 @@ DENSE = """
     w:Placeholder holds=float32[64,64] label=dense/kernel
     b:Placeholder holds=float32[64] label=dense/bias
     six:Const float32[] value=6.0
+    w -> MatMul/ReadVariableOp:ReadVariableOp float32[64,64]
     x -> MatMul:MatMul float32[8,64] api=tf.matmul attr.transpose_b=False src=model.py:9:dense
-    w -> MatMul/ReadVariableOp:ReadVariableOp float32[64,64] -> MatMul
+    MatMul/ReadVariableOp -> MatMul
+    b -> BiasAdd/ReadVariableOp:ReadVariableOp float32[64]
     MatMul -> BiasAdd:BiasAdd float32[8,64] api=tf.nn.bias_add src=model.py:9:dense
-    b -> BiasAdd/ReadVariableOp:ReadVariableOp float32[64] -> BiasAdd
+    BiasAdd/ReadVariableOp -> BiasAdd
     BiasAdd -> Relu:Relu float32[8,64] api=tf.nn.relu var=h src=model.py:9:dense
     six -> mul:Mul float32[8,64] api=* var=result src=model.py:10:dense
     Relu -> mul -> Identity:Identity float32[8,64] => output_0

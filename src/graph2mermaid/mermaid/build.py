@@ -153,10 +153,12 @@ def _control_words(node: Node) -> Iterable[str]:
     if node.op.endswith("Merge"):
         yield node.variable or "merge"
         return
-    yield {"If": "if", "Case": "case", "While": "while"}.get(
-        node.op.removeprefix("Stateless"), node.op
+    statement = {"If": "if", "Case": "case", "While": "while"}.get(
+        node.op.removeprefix("Stateless")
     )
-    if node.source is not None:
+    yield statement or node.op
+    # What a loop was lowered to (Enter, Switch, Exit) is many ops of one line, said in a table.
+    if statement and node.source is not None:
         yield short_place(node.source)
 
 

@@ -20,7 +20,6 @@ from graph2mermaid.graph import (
     Node,
     NodeKind,
     TensorRef,
-    by_target_port,
 )
 
 _CONTROL = Edge(EdgeKind.CONTROL, None, None)
@@ -101,16 +100,8 @@ class _Absorber:
     gone: dict[str, str] = field(default_factory=dict)
     closing: dict[str, list[Arrow]] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
-    arriving: dict[str, list[Arrow]] = field(default_factory=dict)
-    """The edges into each node, by port."""
 
     def run(self) -> Absorbed:
-        # Asked for several times a node; networkx builds a view for each question.
-        self.arriving = {name: [] for name in self.graph.dag}
-        for arrow in self.graph.arrows():
-            self.arriving[arrow.target].append(arrow)
-        for arrows in self.arriving.values():
-            arrows.sort(key=by_target_port)
         for arrow in self.graph.back_edges:
             self.closing.setdefault(arrow.source, []).append(arrow)
         for name in nx.topological_sort(self.graph.dag):
@@ -146,7 +137,7 @@ class _Absorber:
         closing = self.closing.get(node.name, [])
         if not data or (len(control) > 1 and len(followers) + len(closing) > 1):
             return
-        arriving = [a for a in self.arriving[node.name] if a.edge.kind is EdgeKind.DATA]
+        arriving = [a for a in self.graph.incoming(node.name) if a.edge.kind is EdgeKind.DATA]
         for port, (ref, arrow) in enumerate(zip(data, arriving, strict=True)):
             self.moved[TensorRef(node.name, port)] = ref
             label = arrow.edge.label or self._label(arrow)
@@ -214,7 +205,7 @@ class _Absorber:
         for name in self.graph.dag:
             if name in self.gone:
                 continue
-            for arrow in self.arriving[name]:
+            for arrow in self.graph.incoming(name):
                 if (arrow.source, name, arrow.edge.target_port) not in self.dropped:
                     readers.setdefault(self._source(arrow).node, set()).add(name)
             for start in self._incoming(name)[1]:
@@ -229,7 +220,7 @@ class _Absorber:
         """Return where a node's tensors come from, by port, and what it waits for."""
         data: list[TensorRef] = []
         control: list[str] = []
-        for arrow in self.arriving[name]:
+        for arrow in self.graph.incoming(name):
             if arrow.edge.kind is EdgeKind.CONTROL:
                 control += self._waits_for(arrow.source)
             else:
@@ -295,7 +286,7 @@ class _Absorber:
     def _arrows_into(self, name: str) -> list[Arrow]:
         arrows: list[Arrow] = []
         sources: set[str] = set()
-        for arrow in self.arriving[name]:
+        for arrow in self.graph.incoming(name):
             if arrow.edge.kind is EdgeKind.CONTROL:
                 continue
             if (arrow.source, name, arrow.edge.target_port) in self.dropped:
@@ -314,7 +305,7 @@ class _Absorber:
         return arrows
 
     def _made_from(self, name: str) -> list[str]:
-        incoming = self.arriving[name]
+        incoming = self.graph.incoming(name)
         return [self._source(a).node for a in incoming if a.edge.kind is EdgeKind.DATA]
 
     def _back_edges(self) -> list[Arrow]:

@@ -58,21 +58,33 @@ def open_within(
 
 
 def _openings(group: Group, max_nodes: int, depth: int | None) -> list[str]:
-    """Return the keys of the groups to open, in order; a fold has a page of its own."""
+    """Return the keys of the groups to open, in order.
+
+    Unless all of it fits, what stands beside the forward part stays closed, and so does a level
+    that could be opened only in part, once enough shows. A fold has a page of its own.
+    """
+    whole = group.size <= max_nodes
     count = len(group.children)
     sequence: list[str] = []
     level = group.groups()
     reached = 0
     while level and (depth is None or reached < depth):
         below: list[Group] = []
-        for candidate in sorted(level, key=lambda g: -g.size):
-            if not candidate.copies and count + len(candidate.children) - 1 <= max_nodes:
+        can = [g for g in level if not g.copies and (whole or not g.role)]
+        if not whole and count >= ENOUGH:
+            break
+        for candidate in sorted(can, key=lambda g: -g.size):
+            if count + len(candidate.children) - 1 <= max_nodes:
                 count += len(candidate.children) - 1
                 sequence.append(candidate.key)
                 below += candidate.groups()
         level = below
         reached += 1
     return sequence
+
+
+ENOUGH = 10
+"""A page of this many boxes says enough; more detail has pages of its own."""
 
 
 def page_graph(
@@ -190,7 +202,11 @@ def group_node(graph: Graph, group: Group) -> Node:
 def _short_number(number: int) -> str:
     for unit, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
         if number >= unit:
-            return f"{number / unit:.1f} {letter}" if number < 100 * unit else f"{number // unit} {letter}"
+            return (
+                f"{number / unit:.1f} {letter}"
+                if number < 100 * unit
+                else f"{number // unit} {letter}"
+            )
     return str(number)
 
 

@@ -33,6 +33,8 @@ class Group:
     """The other instances of a fold."""
     varied: bool = False
     """The copies are wired in the same way, but their shapes differ."""
+    role: str = ""
+    """`gradients`, `optimizer` or `loss` in a training step, where the names say so."""
     signature: str = ""
     """Equal for groups of the same ops, shapes and wiring inside; empty when not known."""
     size: int = field(init=False, repr=False, compare=False)
@@ -100,7 +102,7 @@ def _part(branch: Branch, grower: Grower, wiring: Wiring, made: Mapping[int, Par
         part = made[id(child)]
         only = part.units[0] if len(part.units) == 1 and not part.copies else None
         if only is None or part.body is not None:
-            units.append(Unit(name, part, min(part.leaves)))
+            units.append(Unit(name, part, min(unit.leaf for unit in part.units)))
         elif only.part is None:
             named = not is_op_name(name, wiring.nodes[only.leaf].op)
             units.append(Unit(name, None, only.leaf, named))
@@ -116,7 +118,10 @@ def _part(branch: Branch, grower: Grower, wiring: Wiring, made: Mapping[int, Par
         if inside is not None and inside.body is None and not inside.copies:
             units = list(inside.units)
     title = GRADIENTS if branch.gradient else branch.title
-    part = grower.group(branch.key, title, units, branch.body)
+    if len(units) == 1 and branch.body is None and branch.key:
+        part = Part(branch.key, title, tuple(units))  # whoever holds it takes what it holds
+    else:
+        part = grower.group(branch.key, title, units, branch.body)
     part.gradient = branch.gradient
     return part
 
@@ -124,7 +129,7 @@ def _part(branch: Branch, grower: Grower, wiring: Wiring, made: Mapping[int, Par
 def _group(root: Part, wiring: Wiring) -> Group:
     """Freeze parts into groups, from the leaves up, and give them their last titles."""
     done: dict[int, Group] = {}
-    top = {id(unit.part) for unit in root.units}
+    roles = _roles(root, wiring)
     stack: list[tuple[Part, bool, bool]] = [(root, False, False)]
     while stack:
         part, gradient, ready = stack.pop()
@@ -135,9 +140,8 @@ def _group(root: Part, wiring: Wiring) -> Group:
             stack += [(each, below, False) for each in inner]
             stack += [(each, gradient, False) for each in part.copies]
             continue
-        title = (loss_title(part.title) if id(part) in top else None) or part.title
-        if gradient:
-            title = _of_gradient(title)
+        role = roles.get(id(part), "")
+        title = _last_title(part.title, role, gradient)
         done[id(part)] = Group(
             part.key,
             title,
@@ -148,9 +152,38 @@ def _group(root: Part, wiring: Wiring) -> Group:
             part.body,
             tuple(done[id(each)] for each in part.copies),
             part.varied,
+            role,
             part.signature,
         )
     return done[id(root)]
+
+
+def _roles(root: Part, wiring: Wiring) -> dict[int, str]:
+    """Find the gradients, the loss and the optimizer among the outermost groups."""
+    parts = [unit.part for unit in root.units if unit.part is not None and not unit.part.body]
+    tapes = [part for part in parts if part.gradient]
+    if not tapes:
+        return {}
+    roles = {id(part): GRADIENTS for part in tapes}
+    made = {leaf for part in tapes for leaf in part.leaves}
+    for part in parts:
+        if part.gradient:
+            continue
+        assigns = any(wiring.nodes[leaf].op.startswith("Assign") for leaf in part.leaves)
+        if assigns and any(wiring.source[edge] in made for edge in part.crossing):
+            roles[id(part)] = "optimizer"
+        elif loss_title(part.title):
+            roles[id(part)] = "loss"
+    return roles
+
+
+def _last_title(title: str, role: str, gradient: bool) -> str:
+    """Say what a group is for; tell a gradient from the forward group of the same name."""
+    if role == "optimizer":
+        return f"optimizer: {title}"
+    if role == "loss":
+        return loss_title(title) or title
+    return _of_gradient(title) if gradient else title
 
 
 def _of_gradient(title: str) -> str:

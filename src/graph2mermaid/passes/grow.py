@@ -8,6 +8,7 @@ from graph2mermaid.graph import NodeKind
 from graph2mermaid.passes.divide import (
     by_prefix,
     chunks,
+    connected_parts,
     equal_parts,
     placed,
     repeated,
@@ -26,6 +27,8 @@ _FEW = 12
 _LONE = 6
 """More arguments, results, variables or constants than this are one group on a wide level."""
 _LEAST_STRETCH = 0.05
+_HUB = 8
+"""A node with more neighbors than this on one side belongs to no part of its level."""
 
 _KINDS = {
     NodeKind.INPUT: "arguments",
@@ -120,6 +123,15 @@ class Grower:
                 part = self._plain(base, f"{len(parts)} × {word}", rows)
                 made.append(Unit(word, part, rows[0].leaf))
             gone.update(members)
+        if made and len(units) - len(gone) + len(made) > MAX_CHILDREN:
+            for number, members in enumerate(connected_parts(level, _HUB)):
+                rest = [at for at in members if at not in gone]
+                if len(rest) == len(members) > 2 and can_merge(level, members):
+                    row = self._row(f"{key}|part {number}", [level.units[at] for at in members])
+                    if row.part is not None:
+                        row.part.title = self._word(row, title)
+                    made.append(row)
+                    gone.update(members)
         return sorted(
             [*(u for at, u in enumerate(level.units) if at not in gone), *made],
             key=lambda unit: unit.leaf,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graph2mermaid.passes.level import Level, Part, Unit
-from graph2mermaid.passes.titles import stem
+from graph2mermaid.passes.level import Level, Unit
+from graph2mermaid.passes.titles import fold_title
 from graph2mermaid.passes.wiring import Wiring
 
 LEAST_SAVED = 12
@@ -37,7 +37,11 @@ def folded(wiring: Wiring, units: Sequence[Unit]) -> list[Unit]:
     for members in again.values():
         for run in _runs(level, members):
             chosen = [units[at] for at in run]
-            title = stem([unit.part.title for unit in chosen if unit.part])
+            chosen_at = set(run)
+            title = fold_title(
+                [unit.part.title for unit in chosen if unit.part],
+                (u.part.title for n, u in enumerate(units) if u.part and n not in chosen_at),
+            )
             if title is not None and _saves(chosen) and can_merge(level, run):
                 made.append(fold(wiring, chosen, title))
                 gone.update(run)

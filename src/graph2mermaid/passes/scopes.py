@@ -12,6 +12,9 @@ GRADIENTS = "gradients"
 _TAPE = "gradient_tape"
 """The scope that TensorFlow gives to all that `GradientTape.gradient` makes."""
 
+_COUNTERS = frozenset({"iteration", "iterations", "iter"})
+"""What optimizers call the variable that counts their steps."""
+
 
 @dataclass(eq=False)
 class Branch:
@@ -93,32 +96,32 @@ def _moved(graph: Graph, inlined: Inlined) -> dict[str, str]:
     moved: dict[str, str] = {}
     loose = [n for n in graph.nodes() if n.name not in inlined.home and _is_loose(n)]
     scopes = {name.partition("/")[0] for name in graph.dag if "/" in name}
+    counters: dict[str, str] = {}
     for node in graph.nodes():
-        owner = (node.label or "").partition("/")[0]
-        outside = not node.name.startswith((f"{_TAPE}/", f"{owner}/"))
-        if node.kind is NodeKind.VARIABLE and owner in scopes and outside:
-            readers = [a.target for a in graph.outgoing(node.name)]
-            if readers and all(_is_loose(graph[r]) for r in readers):
+        owner, _, last = (node.label or "").rpartition("/")
+        if node.kind is NodeKind.VARIABLE and owner in scopes and last in _COUNTERS:
+            counters[node.name] = owner
+            if not node.name.startswith(f"{owner}/"):
                 moved[node.name] = owner
+
+    def home(name: str) -> str:
+        return moved.get(name) or counters.get(name) or name.rpartition("/")[0]
+
     for node in loose:
         makers = [
-            moved.get(a.source, a.source.rpartition("/")[0])
+            home(a.source)
             for a in graph.incoming(node.name)
             if a.edge.kind is EdgeKind.DATA and not _is_constant(graph, a.source)
         ]
         common = _common(makers)
         summed = node.op == "AddN" and common.partition("/")[0] == _TAPE
-        if summed or (common and common in moved.values() and common != _TAPE):
+        if summed or common in counters.values():
             moved[node.name] = common
     for node in reversed(loose):
-        readers = [
-            moved.get(a.target, a.target.rpartition("/")[0]) for a in graph.outgoing(node.name)
-        ]
-        common = _common(readers)
-        homes = (_TAPE, *moved.values())
-        if node.name not in moved and _is_constant(graph, node.name) and common:
-            if common.partition("/")[0] == _TAPE or common in homes:
-                moved[node.name] = common
+        common = _common([home(arrow.target) for arrow in graph.outgoing(node.name)])
+        known = common.partition("/")[0] == _TAPE or common in counters.values()
+        if known and node.name not in moved and _is_constant(graph, node.name):
+            moved[node.name] = common
     return moved
 
 

@@ -26,7 +26,7 @@ def prefixes(name: str) -> list[str]:
     a token of its own.
     """
     found = [name[: match.end()] for match in _TOKEN.finditer(name)]
-    return found[: MOST_TOKENS - 1] + [name]
+    return [*found[: MOST_TOKENS - 1], name]
 
 
 def trace_suffix(names: Iterable[str]) -> str:
@@ -39,25 +39,36 @@ def trace_suffix(names: Iterable[str]) -> str:
     return ending if count > 1 and len(endings) == 1 else ""
 
 
-def stem(titles: Sequence[str]) -> str | None:
+def fold_title(titles: Sequence[str], beside: Iterable[str] = ()) -> str | None:
     """Return what numbered titles have in common: `block` of `block_0`, `block_1`.
 
-    Titles that differ in more than a number or one letter at the end are different things.
+    Where others `beside` them are numbered as well, it says which ones: `block 3-5`. Titles that
+    differ in more than a number or one letter at the end are different things, and have none.
     """
-    common = commonprefix(list(titles))
+    common = commonprefix(list(titles))  # noqa: RUF071  # of names, not of paths
     while common and common[-1].isdigit():
         common = common[:-1]
-    if not all(_INDEX.fullmatch(title[len(common) :]) for title in titles):
+    indexes = [title[len(common) :] for title in titles]
+    if not all(_INDEX.fullmatch(index) for index in indexes):
         return None
-    return common.rstrip("_/") or None
+    name = common.rstrip("_/")
+    others = any(t.startswith(common) and _INDEX.fullmatch(t[len(common) :]) for t in beside)
+    if not name or not others:
+        return name or None
+    first, last = sorted((indexes[0].lstrip("_"), indexes[-1].lstrip("_")), key=_in_order)
+    return f"{common}{first or 0}-{last}"
+
+
+def _in_order(index: str) -> tuple[int, str]:
+    return (len(index), index)
 
 
 def loss_title(name: str) -> str | None:
     """Return how a loss is called, or None when the name is not a loss's."""
     if not _LOSS.search(name.lower()):
         return None
-    words = name.replace("_", " ")
-    return words if "loss" in words else f"loss: {words}"
+    words = name.replace("_", " ").replace("sparse categorical", "").replace("categorical", "")
+    return " ".join(words.split() if "loss" in words else ("loss:", *words.split()))
 
 
 def is_op_name(name: str, op: str) -> bool:

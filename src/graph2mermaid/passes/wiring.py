@@ -11,7 +11,18 @@ from graph2mermaid.graph import EdgeKind, Graph, Node, NodeKind, Scalar
 _NO_MATTER = frozenset({"seed", "seed2", "shared_name", "container"})
 # Words of the shape of a tensor, which follow from the shape of a variable.
 _SHAPE_WORDS = frozenset(
-    "shape multiples paddings begin end size output_shape element_shape input_sizes squeeze_dims".split()
+    {
+        "shape",
+        "multiples",
+        "paddings",
+        "begin",
+        "end",
+        "size",
+        "output_shape",
+        "element_shape",
+        "input_sizes",
+        "squeeze_dims",
+    }
 )
 
 
@@ -38,9 +49,9 @@ class Wiring:
             tuple(self.number(spec) for spec in node.outputs) if node.outputs else ()
             for node in self.nodes
         ]
-        for source, target, edge in graph.dag.edges(data="edge"):
+        for arrow in graph.arrows():
             number = len(self.source)
-            start, end = self.index[source], self.index[target]
+            start, end, edge = self.index[arrow.source], self.index[arrow.target], arrow.edge
             control = edge.kind is EdgeKind.CONTROL
             self.source.append(start)
             self.target.append(end)

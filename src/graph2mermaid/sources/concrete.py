@@ -148,7 +148,9 @@ def _take_apart(function: Any) -> _Parts:
     while isinstance(inner, functools.partial):
         args, kwargs = (*inner.args, *args), {**inner.keywords, **kwargs}
         inner = inner.func
-    if is_tf_function(type(inner).__call__) and not is_layer(inner):
+    if _is_layer_method(inner, "__call__"):
+        inner = inner.__self__
+    elif is_tf_function(type(inner).__call__) and not is_layer(inner):
         inner = inner.__call__
     if is_tf_function(inner) or is_layer(inner):
         return _Parts(inner, args, kwargs)
@@ -187,9 +189,16 @@ def _callee(parts: _Parts, name: str) -> Callee:
 
 
 def _layer_in(function: Any) -> Any:
-    """Return a layer that is to be called itself, or that is wrapped in a tf.function."""
-    inner = function.python_function if is_tf_function(function) else function
+    """Return a layer that is to be called itself, through its `call`, or by a tf.function."""
+    inner = _python_function(function) if is_tf_function(function) else function
+    inner = inner.__self__ if _is_layer_method(inner, "call") else inner
     return inner if is_layer(inner) else None
+
+
+def _is_layer_method(function: Any, name: str) -> bool:
+    return getattr(function, "__name__", "") == name and is_layer(
+        getattr(function, "__self__", None)
+    )
 
 
 def _signature(python_function: Any, name: str) -> inspect.Signature:

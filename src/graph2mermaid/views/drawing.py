@@ -249,7 +249,9 @@ def _said_of_copies(group: Group) -> list[str]:
     names = [copy.title for copy in group.copies]
     shown = names if len(names) <= MOST_COPIES else [*names[:2], "...", names[-1]]
     alike = "wired in the same way; only shapes differ" if group.varied else "equal"
-    return [f"It is drawn once for {group.instances} parts that are {alike}; the others are {', '.join(shown)}."]
+    return [
+        f"It is drawn once for {group.instances} parts that are {alike}; the others are {', '.join(shown)}."
+    ]
 
 
 def _counted(number: int, word: str) -> str:
