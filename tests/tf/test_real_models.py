@@ -83,30 +83,30 @@ def test_every_parameter_of_a_training_step():
     """The optimizer's variables count as well; each trainable variable shows under its name."""
     _, optimizer = gallery.resnet_step()
     capture = gallery.resnet_training()
-    own = optimizer.variables
-    slots = own() if callable(own) else own
-    hyper = 1 if not hasattr(optimizer, "build") else 0  # Keras 2.9: the rate is not in the slots
-    stated = parameters(capture)
-    used = gallery.resnet().count_params() + elements(slots)
-    assert used - 2 <= stated <= used + 2 * hyper + 2
+    # Keras 2 makes variables of the learning rate and the momentum as well, and does not list them.
+    listed = optimizer.variables() if callable(optimizer.variables) else optimizer.variables
+    others = 2 if callable(optimizer.variables) else 0
+    assert parameters(capture) == gallery.resnet().count_params() + elements(listed) + others
     names = set(variable_names(capture))
     trainable = gallery.resnet().trainable_variables
     assert {getattr(v, "path", v.name.removesuffix(":0")) for v in trainable} <= names
 
 
-def test_each_trainable_variable_is_updated():
-    """One assignment for each variable, and one for each of its slots."""
+def test_each_variable_is_updated():
+    """One op for each weight and its momentum, one for each average, one for the step's number."""
     ops = op_types(gallery.resnet_training().traced)
-    trainable = len(gallery.resnet().trainable_variables)
-    updates = ops["AssignSubVariableOp"] + ops["AssignVariableOp"] + ops["AssignAddVariableOp"]
-    assert updates + ops["ResourceApplyKerasMomentum"] >= trainable
+    weights = len(gallery.resnet().trainable_variables)
+    averages = len(gallery.resnet().non_trainable_variables)
+    plain = ops["AssignVariableOp"] + ops["AssignAddVariableOp"] + ops["AssignSubVariableOp"]
+    fused = ops["ResourceApplyKerasMomentum"]  # Keras 2: weight and momentum at once
+    assert fused in (0, weights)
+    assert plain + 2 * fused == 2 * weights + averages + 1
 
 
 @pytest.mark.parametrize("name", gallery.MODELS)
 def test_every_diagram_can_be_read_and_drawn(name):
-    """None is above the caps of any host, or above what a person reads."""
+    """None is above the caps of any host, and the overview not above what a person reads."""
     figures = list(gallery.MODELS[name]().report().figures())
     assert len(figures) > 1
     assert all(fits(figure.text) for figure in figures)
-    unreadable = [f.diagram.title for f in figures if not readable(f.diagram)]
-    assert len(unreadable) <= len(figures) // 10, unreadable
+    assert readable(figures[0].diagram)

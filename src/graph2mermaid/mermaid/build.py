@@ -163,7 +163,7 @@ def _control_words(node: Node) -> Iterable[str]:
 
 
 def _op_words(node: Node) -> Iterable[str]:
-    if node.api is None:
+    if not node.api:
         yield node.op
     elif not node.api[0].isalpha():
         yield f"{node.api} {node.op}"

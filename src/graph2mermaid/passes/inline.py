@@ -137,12 +137,33 @@ class _Inliner:
     def _bodies_to_draw(self, node: Node, level: _Level) -> list[Call]:
         depth = level.body.depth if level.body else 0
         known = [call for call in node.calls if call.function in self._top.functions]
+        if not all(self._accepts(node, call, level) for call in known):
+            return []
         size = sum(len(self._top.functions[call.function]) for call in known)
         wrapper = node.kind is NodeKind.CALL and _is_only_op(level.graph, node.name)
         if known and (depth < MAX_DEPTH or wrapper) and len(self._nodes) + size <= MAX_NODES:
             return known
         self._not_drawn.update(dict.fromkeys(call.function for call in known))
         return []
+
+    def _accepts(self, node: Node, call: Call, level: _Level) -> bool:
+        """Tell whether a body has the inputs and outputs of the call; a damaged file's may not."""
+        function = self._top.functions[call.function]
+        refs = (*_flat_refs(function.inputs), *_flat_refs(function.outputs))
+        if not all(ref.node in function for ref in refs):
+            return False
+        takes, gives = len(_flat_refs(function.inputs)), len(_flat_refs(function.outputs))
+        ports = [a.edge.target_port for a in level.graph.incoming(node.name)]
+        given = sum(port is not None for port in ports)
+        if node.kind is NodeKind.CALL:
+            return takes >= given and gives >= len(node.outputs)
+        if call.role == "cond":
+            return takes >= given and gives == 1
+        if call.role == "body":
+            return takes == gives == given
+        if node.kind is NodeKind.CONTROL_FLOW:
+            return takes >= given - 1
+        return True
 
     # -- one op ---------------------------------------------------------------------------
 

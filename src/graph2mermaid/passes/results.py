@@ -17,16 +17,21 @@ def with_results(graph: Graph) -> Graph:
     """
     nodes: list[Node] = []
     arrows: list[Arrow] = []
+    taken: set[str] = set()
     for binding in graph.outputs:
-        if not binding.tensors:
+        tensors = [ref for ref in binding.tensors if ref.node in graph]
+        if not tensors:
             continue
         name = f"output:{binding.name}"
-        specs = tuple(graph.tensor(ref) or TensorSpec("?") for ref in binding.tensors)
+        while name in taken or name in graph:
+            name += "'"
+        taken.add(name)
+        specs = tuple(graph.tensor(ref) or TensorSpec("?") for ref in tensors)
         label = binding.name
-        if _UNNAMED.fullmatch(label) and len(binding.tensors) == 1:
-            label = _assigned_name(graph, binding.tensors[0].node) or label
+        if _UNNAMED.fullmatch(label) and len(tensors) == 1:
+            label = _assigned_name(graph, tensors[0].node) or label
         nodes.append(Node(name, "output", NodeKind.OUTPUT, specs, label=label))
-        for port, (ref, spec) in enumerate(zip(binding.tensors, specs, strict=True)):
+        for port, (ref, spec) in enumerate(zip(tensors, specs, strict=True)):
             edge = Edge(source_port=ref.port, target_port=port, tensor=spec)
             arrows.append(Arrow(ref.node, name, edge))
     built = Graph.build(

@@ -49,9 +49,9 @@ class Wiring:
             tuple(self.number(spec) for spec in node.outputs) if node.outputs else ()
             for node in self.nodes
         ]
-        for arrow in graph.arrows():
+        for source, target, edge in graph.arrows():
             number = len(self.source)
-            start, end, edge = self.index[arrow.source], self.index[arrow.target], arrow.edge
+            start, end = self.index[source], self.index[target]
             control = edge.kind is EdgeKind.CONTROL
             self.source.append(start)
             self.target.append(end)

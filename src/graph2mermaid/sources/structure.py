@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -48,17 +49,21 @@ def leaves(structure: Any, path: str = "") -> Iterator[Leaf]:
         yield Leaf(path, structure, _tensor_count(structure))
 
 
-def argument_leaves(signature: tuple[Any, Mapping[str, Any]], names: list[str]) -> list[Leaf]:
+def argument_leaves(
+    signature: tuple[Any, Mapping[str, Any]], names: list[str], extra: str = "args"
+) -> list[Leaf]:
     """Return the leaves of `(args, kwargs)`, each under its parameter's name.
 
     Args:
         signature: `ConcreteFunction.structured_input_signature`.
-        names: The names of the positional parameters; more arguments are called `args[i]`.
+        names: The names of the positional parameters.
+        extra: The name of the variadic one, which takes all further arguments.
     """
     args, kwargs = signature
     found: list[Leaf] = []
     for index, argument in enumerate(args):
-        found += leaves(argument, names[index] if index < len(names) else f"args[{index}]")
+        more = index - len(names)
+        found += leaves(argument, names[index] if more < 0 else f"{extra}[{more}]")
     for name in sorted(kwargs):
         found += leaves(kwargs[name], name)
     return found
@@ -79,7 +84,8 @@ def describe(value: Any) -> str:
             return str(tensor_spec(value))
         name = kind.removesuffix("Spec")
         return f"{name} {tensor_spec(value)}" if shaped else name
-    text = " ".join(repr(value).split())
+    # An address is another one in every process.
+    text = " ".join(re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value)).split())
     return f"Python value {text if len(text) <= 60 else text[:59] + '…'}"
 
 

@@ -58,7 +58,7 @@ def graph_of(
     walked = _walk(func_graph)
     captures = _captures(func_graph, _variables(concrete))
     arguments = func_graph.inputs[: len(func_graph.inputs) - len(captures)]
-    inputs = _input_bindings(concrete, arguments)
+    inputs = _input_bindings(concrete, arguments, python_function)
     nodes = _label(walked.nodes, inputs, captures)
     functions = library.reach(walked.calls)
     graph = Graph.build(
@@ -270,11 +270,17 @@ def _part_names(binding: Binding) -> list[str]:
     return [f"{binding.name}.{part}" for part in parts]
 
 
-def _input_bindings(concrete: Any, arguments: Sequence[Any]) -> tuple[Binding, ...]:
+def _input_bindings(
+    concrete: Any, arguments: Sequence[Any], python_function: Any
+) -> tuple[Binding, ...]:
     signature = getattr(concrete, "structured_input_signature", None)
     if signature is None:
         return _plain_bindings(arguments)
-    found = argument_leaves(signature, _parameter_names(concrete))
+    names = _parameter_names(concrete)
+    extra = _variadic_name(python_function)
+    if extra:
+        names = [name for name in names if name in _positional_names(python_function)]
+    found = argument_leaves(signature, names, extra or "args")
     if sum(leaf.tensors for leaf in found) != len(arguments):
         return _plain_bindings(arguments)
     rest = iter(arguments)
@@ -308,6 +314,24 @@ def _parameter_names(concrete: Any) -> list[str]:
     if spec is not None:
         return [str(name) for name in spec.arg_names]
     return [str(name) for name in getattr(concrete, "_arg_keywords", None) or ()]
+
+
+def _positional_names(python_function: Any) -> set[str]:
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return {p.name for p in _signature(python_function) if p.kind in kinds}
+
+
+def _variadic_name(python_function: Any) -> str | None:
+    """Return the name of `*rest`; TensorFlow numbers what it takes in its own ways."""
+    variadic = (p for p in _signature(python_function) if p.kind is p.VAR_POSITIONAL)
+    return next((p.name for p in variadic), None)
+
+
+def _signature(python_function: Any) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(python_function).parameters.values())
+    except (TypeError, ValueError):  # nothing, or nothing that has one
+        return []
 
 
 def _output_bindings(concrete: Any, outputs: Sequence[Any]) -> tuple[Binding, ...]:

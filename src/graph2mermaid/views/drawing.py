@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from graph2mermaid.graph import Graph, Node, NodeKind
 from graph2mermaid.mermaid.budget import (
@@ -46,55 +47,33 @@ class Picture:
     parent: str | None = None
 
 
-def draw(graph: Graph, options: Options) -> list[Picture]:
-    """Return the pictures of a graph: the overview first, then its parts from the top down.
+def draw(graph: Graph, options: Options) -> Iterator[Picture]:
+    """Yield the pictures of a graph: the overview first, then its parts, the nearest first.
 
-    Functions that are called too deep inside others have pictures of their own at the end.
+    Functions that are called too deep inside others have pictures of their own at the end. Each
+    picture is made when it is asked for.
     """
-    done: set[str] = set()
-    pictures = _Drawing(graph, options, "", done).pictures()
-    queue = list(dict.fromkeys(_not_drawn(pictures)))
+    drawing = _Drawing(graph, options, "")
+    yield from drawing.pictures()
+    queue = list(drawing.not_drawn)
     shown: set[str] = set()
     while queue:
         name = queue.pop(0)
-        if name in shown:
-            continue
-        shown.add(name)
-        body = graph.functions[name]
-        inner = Graph(
-            body.name,
-            body.stage,
-            body.dag,
-            body.back_edges,
-            body.inputs,
-            body.captures,
-            body.outputs,
-            graph.functions,
-            body.source,
-        )
-        made = _Drawing(inner, options, f"function:{name}", done).pictures()
-        pictures += made
-        queue += _not_drawn(made)
-    return [picture.picture for picture in pictures]
-
-
-@dataclass(frozen=True)
-class _Made:
-    picture: Picture
-    not_drawn: tuple[str, ...] = ()
-
-
-def _not_drawn(pictures: list[_Made]) -> list[str]:
-    return [name for picture in pictures for name in picture.not_drawn]
+        if name not in shown:
+            shown.add(name)
+            body = replace(graph.functions[name], functions=graph.functions)
+            drawing = _Drawing(body, options, f"function:{name}")
+            yield from drawing.pictures()
+            queue += drawing.not_drawn
 
 
 class _Drawing:
     """The pictures of one graph."""
 
-    def __init__(self, graph: Graph, options: Options, key: str, done: set[str]) -> None:
+    def __init__(self, graph: Graph, options: Options, key: str) -> None:
         self._options = options
         self._key = key
-        self._done = done
+        self._pages: dict[str, str] = {}
         simple = options.level == "simple"
         self._inlined: Inlined = inline(graph, simple=simple)
         flat = with_results(self._inlined.graph)
@@ -116,24 +95,27 @@ class _Drawing:
         bodies = self._inlined.bodies
         self._frames = [FrameSpec(body.key, (body.title,), body.parent) for body in bodies.values()]
 
-    def pictures(self) -> list[_Made]:
-        made = list(self._pages(_Page(self._tree, None)))
-        first = made[0]
-        return [_Made(first.picture, self._inlined.not_drawn), *made[1:]]
+    @property
+    def not_drawn(self) -> tuple[str, ...]:
+        """The functions that are called here and have no frame."""
+        return self._inlined.not_drawn
 
-    def _pages(self, page: _Page) -> Iterator[_Made]:
-        opened, diagram = self._best(page)
-        closed = opened.closed()
-        units: dict[str, Group] = {}
-        for group in closed:
-            units.update(dict.fromkeys(group.leaves(), group))
-        page.units = units
-        parts = tuple((self._title(group), self._full_key(group)) for group in closed)
-        title = self._title(page.group) if page.parent else self._name
-        parent = self._full_key(page.parent.group) if page.parent else None
-        yield _Made(Picture(self._full_key(page.group), title, diagram, parts, parent))
-        for group in closed:
-            yield from self._pages(_Page(group, page))
+    def pictures(self) -> Iterator[Picture]:
+        queue = deque([_Page(self._tree, None)])
+        while queue:
+            page = queue.popleft()
+            opened, diagram = self._best(page)
+            parts: list[tuple[str, str]] = []
+            for group in opened.closed():
+                page.units.update(dict.fromkeys(group.leaves(), group))
+                key = self._full_key(group)
+                shared = self._pages.setdefault(group.signature or key, key)
+                parts.append((self._title(group), shared))
+                if shared == key:
+                    queue.append(_Page(group, page))
+            title = self._title(page.group) if page.parent else self._name
+            parent = self._full_key(page.parent.group) if page.parent else None
+            yield Picture(self._full_key(page.group), title, diagram, tuple(parts), parent)
 
     def _full_key(self, group: Group) -> str:
         return f"{self._key}{group.key}"
@@ -176,7 +158,7 @@ class _Drawing:
             hidden = sum(1 for group in closed for _ in group.leaves())
             left_out.append(
                 f"{_counted(hidden, 'node')} {_is(hidden)} inside "
-                f"{_counted(len(closed), 'closed group')}, each with its own diagram below."
+                f"{_counted(len(closed), 'closed group')}."
             )
         left_out += _said_of_copies(page.group)
         return build(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from graph2mermaid.capture import Capture
 from graph2mermaid.graph import Graph
@@ -19,7 +20,7 @@ MOST_PARTS = 40
 
 _OPTION = re.compile(r"(--[a-z][a-z-]*(?: '[^']*'| [A-Z]+:[A-Z]+| [^\s,;]+=[^\s,;]+)?)")
 
-Draw = Callable[[Graph, Options], Sequence[Picture]]
+Draw = Callable[[Graph, Options], Iterable[Picture]]
 
 
 def traced(capture: Capture, options: Options, draw: Draw = draw) -> Section:
@@ -37,14 +38,13 @@ def traced(capture: Capture, options: Options, draw: Draw = draw) -> Section:
         Graph2MermaidError: The capture holds no traced graph.
     """
     graph = capture.traced
-    drawn = draw(graph, options) if len(graph) else ()
-    pictures = _nearest(drawn)
+    pictures = list(islice(draw(graph, options), MOST_PARTS + 1)) if len(graph) else []
     blocks = (
         Paragraph(_what(capture, graph)),
         *(Note(_note(note)) for note in capture.notes),
         *_overview(graph, pictures),
         *((tables.summary(graph),) if len(graph) else ()),
-        *_details(graph, pictures, len(drawn) - len(pictures)),
+        *_details(graph, pictures),
     )
     return Section("Traced graph", blocks, summary=_size(graph), key=_key(pictures[:1]))
 
@@ -96,15 +96,10 @@ def _counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def _nearest(pictures: Sequence[Picture]) -> list[Picture]:
-    """Choose the pictures that one file can carry: the overview, and the parts nearest to it."""
-    depths: dict[str, int] = {}
-    for picture in pictures:
-        above = depths.get(picture.parent, 0) if picture.parent is not None else 0
-        depths[picture.key] = above + 1
-    ranked = sorted(pictures[1:], key=lambda picture: depths[picture.key])
-    chosen = {picture.key for picture in (*pictures[:1], *ranked[:MOST_PARTS])}
-    return [picture for picture in pictures if picture.key in chosen]
+def _missing(pictures: Sequence[Picture]) -> int:
+    """Count the parts that pictures mention and that have none of their own here."""
+    drawn = {picture.key for picture in pictures}
+    return len({key for picture in pictures for _, key in picture.parts} - drawn)
 
 
 def _overview(graph: Graph, pictures: Sequence[Picture]) -> Iterator[Block]:
@@ -140,7 +135,7 @@ def _key(pictures: Sequence[Picture]) -> str:
     return _reference(pictures[0].key) if pictures else ""
 
 
-def _details(graph: Graph, pictures: Sequence[Picture], left_out: int) -> Iterator[Section]:
+def _details(graph: Graph, pictures: Sequence[Picture]) -> Iterator[Section]:
     found = (
         ("Inputs, captures and outputs", tables.interface(graph)),
         ("Ops by type", tables.op_types(graph)),
@@ -152,13 +147,14 @@ def _details(graph: Graph, pictures: Sequence[Picture], left_out: int) -> Iterat
         if table is not None:
             yield Section(title, (table,))
     if len(pictures) > 1:
-        yield Section("Parts", tuple(_parts(pictures, left_out)))
+        yield Section("Parts", tuple(_parts(pictures)))
 
 
-def _parts(pictures: Sequence[Picture], left_out: int) -> Iterator[Block]:
+def _parts(pictures: Sequence[Picture]) -> Iterator[Block]:
     titles = {picture.key: picture.title for picture in pictures}
-    if left_out:
-        smaller = _counted(left_out, "smaller part has", "smaller parts have")
+    missing = _missing(pictures)
+    if missing:
+        smaller = _counted(missing, "smaller part has", "smaller parts have")
         yield Paragraph(f"{smaller} no diagram here: hosts do not draw that many in one file.")
     for picture in pictures[1:]:
         blocks = (*_above(picture, titles), *_figure(picture, titles))
