@@ -142,8 +142,9 @@ def test_copies_are_isomorphic(found: Graph):
                 first,
                 second,
                 node_match=lambda a, b: a == b,
-                edge_match=lambda a, b: sorted(e["ports"] for e in a.values())
-                == sorted(e["ports"] for e in b.values()),
+                edge_match=lambda a, b: (
+                    sorted(e["ports"] for e in a.values()) == sorted(e["ports"] for e in b.values())
+                ),
             )
             assert group.varied or group.copies[0].signature == copy.signature
 
@@ -154,7 +155,7 @@ def inside(found: Graph, names: list[str], *, shapes: bool) -> nx.MultiDiGraph[s
     for name in names:
         node = found[name]
         made.add_node(name, op=node.op, kind=node.kind, outputs=node.outputs if shapes else ())
-    for source, target, edge in found.dag.edges(data="edge"):
+    for source, target, edge in found.arrows():
         if source in made and target in made:
             ports = (edge.source_port or 0, edge.target_port or 0, edge.kind.value)
             made.add_edge(source, target, ports=ports)
@@ -274,10 +275,12 @@ def test_almost_equal_is_not_equal():
 
 def test_equal_things_of_other_names_stay():
     """`query`, `key` and `value` are equal, and three different things."""
-    lines = ["x:Placeholder float32[2]"]
-    for name in ("query", "key", "value"):
-        lines.append(BLOCK.format(b=name, last="x"))
-    assert titles(tree("\n".join(lines))) == ["query", "key", "value"]
+    blocks = [BLOCK.format(b=name, last="x") for name in ("query", "key", "value")]
+    assert titles(tree("\n".join(["x:Placeholder float32[2]", *blocks]))) == [
+        "query",
+        "key",
+        "value",
+    ]
 
 
 def test_small_repeats_are_not_folded():

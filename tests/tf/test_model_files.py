@@ -29,10 +29,6 @@ def loaded(path: str) -> Capture:
     return capture
 
 
-def ops_drawn(capture: Capture) -> list[str]:
-    return [words for words in labels(capture) if words.startswith("tf.")]
-
-
 @pytest.mark.parametrize("suffix", [".keras", ".h5"])
 def test_a_keras_file_is_the_model(suffix: str):
     """Its graph has the ops, edges, shapes and variables of the model that was saved."""
@@ -66,9 +62,10 @@ def test_an_exported_model_shows_the_real_ops():
     """A signature calls one function; its ops are drawn, not the call."""
     exported()
     capture = loaded("exported:serving_default")
-    assert {"MatMul": 2, "BiasAdd": 2, "Relu": 1}.items() <= dict(
-        sum((op_types(body) for body in capture.traced.functions.values()), op_types(capture.traced))
-    ).items()
+    inside = sum(
+        (op_types(body) for body in capture.traced.functions.values()), op_types(capture.traced)
+    )
+    assert (inside["MatMul"], inside["BiasAdd"], inside["Relu"]) == (2, 2, 1)
     drawn = [words for words in labels(capture) if words in ("MatMul", "BiasAdd", "Relu")]
     assert drawn == ["MatMul", "BiasAdd", "Relu", "MatMul", "BiasAdd"]
 

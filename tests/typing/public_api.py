@@ -76,7 +76,7 @@ def what_a_graph_holds(graph: Graph) -> None:
         assert_type(source, str)
         assert_type(edge, Edge)
         assert_type(edge.kind, EdgeKind)
-    assert_type(graph.incoming("m"), list[Arrow])
+    assert_type(graph.incoming("m"), tuple[Arrow, ...])
     assert_type(graph.inputs, tuple[Binding, ...])
     assert_type(graph.inputs[0].tensors, tuple[TensorRef, ...])
     assert_type(graph.tensor(TensorRef("m")), TensorSpec | None)

@@ -14,6 +14,7 @@ import networkx as nx
 
 from graph2mermaid.graph import (
     Arrow,
+    Binding,
     Edge,
     EdgeKind,
     Graph,
@@ -100,10 +101,17 @@ class _Absorber:
     gone: dict[str, str] = field(default_factory=dict)
     closing: dict[str, list[Arrow]] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
+    ordered: set[str] = field(default_factory=set)
+    """Reads of a variable that something else changes afterwards."""
+    whole: dict[str, Node] = field(default_factory=dict)
+    """Arguments made of several tensors, by the node that stands for all of them."""
 
     def run(self) -> Absorbed:
         for arrow in self.graph.back_edges:
             self.closing.setdefault(arrow.source, []).append(arrow)
+        for binding in self.graph.inputs:
+            self._composite(binding)
+        self.ordered = _reads_before_writes(self.graph)
         for name in nx.topological_sort(self.graph.dag):
             node = self.graph[name]
             if node.op in _READS:
@@ -119,10 +127,29 @@ class _Absorber:
 
     # -- what goes ------------------------------------------------------------------------
 
+    def _composite(self, binding: Binding) -> None:
+        """A ragged or sparse tensor is one argument, whatever number of tensors is behind it."""
+        refs = [ref for ref in binding.tensors if ref.node in self.graph]
+        parts = [self.graph[ref.node] for ref in refs]
+        if len(parts) < 2 or any(part.kind is not NodeKind.INPUT for part in parts):
+            return
+        first = parts[0].name
+        for port, (ref, part) in enumerate(zip(refs, parts, strict=True)):
+            self.moved[ref] = TensorRef(first, port)
+            self.labels[ref] = (part.label or "").removeprefix(f"{binding.name}.")
+            if port:
+                self.gone[part.name] = first
+                self.waits[part.name] = [first]
+        outputs = tuple(spec for part in parts for spec in part.outputs)
+        attrs = {"type": binding.type, **parts[0].attrs}
+        self.whole[first] = replace(
+            parts[0], label=binding.name, outputs=outputs, attrs=attrs, variable=None
+        )
+
     def _read(self, node: Node) -> None:
-        """A read that waits for nothing is the variable itself; after a write it is an op."""
+        """A read between no writes is the variable itself; one that has to be in order is an op."""
         data, control = self._incoming(node.name)
-        if len(data) != 1 or control:
+        if len(data) != 1 or control or node.name in self.ordered:
             return
         holder = self.graph[data[0].node]
         handle = bool(holder.outputs) and holder.outputs[0].dtype == "resource"
@@ -254,7 +281,7 @@ class _Absorber:
             if into:
                 members.setdefault(into, []).append(name)
         nodes = [
-            self._with_words(node, members.get(node.name, []))
+            self._with_words(self.whole.get(node.name, node), members.get(node.name, []))
             for node in self.graph.nodes()
             if node.name not in self.gone
         ]
@@ -264,15 +291,18 @@ class _Absorber:
             self.graph.stage,
             nodes,
             arrows,
-            inputs=self.graph.inputs,
+            inputs=self._moved(self.graph.inputs),
             captures=self.graph.captures,
-            outputs=tuple(
-                replace(b, tensors=tuple(self.moved.get(ref, ref) for ref in b.tensors))
-                for b in self.graph.outputs
-            ),
+            outputs=self._moved(self.graph.outputs),
             source=self.graph.source,
         )
         return replace(built, back_edges=(*built.back_edges, *self._back_edges()))
+
+    def _moved(self, bindings: tuple[Binding, ...]) -> tuple[Binding, ...]:
+        return tuple(
+            replace(b, tensors=tuple(self.moved.get(ref, ref) for ref in b.tensors))
+            for b in bindings
+        )
 
     def _with_words(self, node: Node, members: list[str]) -> Node:
         attrs = {**self.words.get(node.name, {}), **node.attrs}
@@ -323,3 +353,35 @@ class _Absorber:
                 key = (ref.node, arrow.target, edge.target_port, edge.label or "")
                 found[key] = Arrow(ref.node, arrow.target, edge)
         return [a for a in found.values() if a.source != a.target]
+
+
+def _reads_before_writes(graph: Graph) -> set[str]:
+    """Return the reads whose place before a write of the same variable nothing else shows.
+
+    In a training step the new value is computed from the old one, so the write comes after the
+    read anyway. Where it does not, the value that was read is not the variable's at the end.
+    """
+    waiting: dict[str, list[str]] = {}
+    for node in graph.nodes():
+        if node.op in _READS:
+            handles = {a.source for a in graph.incoming(node.name)}
+            after = [a for a in graph.outgoing(node.name) if a.edge.kind is EdgeKind.CONTROL]
+            writes = [a.target for a in after if handles & set(graph.dag.predecessors(a.target))]
+            writes = [name for name in writes if graph[name].op not in _READS]
+            if writes:
+                waiting[node.name] = writes
+    bits = {name: 1 << at for at, name in enumerate(waiting)}
+    reached: dict[str, int] = {}  # for each node, the reads that a path leads from, as bits
+    for name in nx.topological_sort(graph.dag) if waiting else ():
+        found = 0
+        for source, _, edges in graph.dag.in_edges(name, data=True):
+            found |= reached.get(source, 0)
+            if edges["edge"].kind is EdgeKind.DATA:
+                found |= bits.get(source, 0)
+        if found:
+            reached[name] = found
+    return {
+        read
+        for read, writes in waiting.items()
+        if any(not reached.get(write, 0) & bits[read] for write in writes)
+    }

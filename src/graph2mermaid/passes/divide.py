@@ -18,20 +18,17 @@ _HUBS = (32, 8, 3)
 """A unit with more neighbors than this on one side may join what is otherwise apart."""
 
 
-def by_prefix(units: Sequence[Unit], suffix: str) -> list[tuple[str, list[int]]]:
+def by_prefix(units: Sequence[Unit]) -> list[tuple[str, list[int]]]:
     """Group units by what their names begin with, one level deep.
 
     Args:
         units: In trace order.
-        suffix: What the names end with and is no part of them.
 
     Returns:
         The prefix and the positions of each group of two or more. A prefix whose units are
         scattered among others (`conv2d_1`, `conv2d_7`: what they are, not where) makes no group.
     """
-    names = {
-        at: prefixes(unit.name.removesuffix(suffix)) for at, unit in enumerate(units) if unit.named
-    }
+    names = {at: prefixes(unit.name) for at, unit in enumerate(units) if unit.named}
     place = {at: number for number, at in enumerate(names)}
     found: list[tuple[str, list[int]]] = []
     waiting: list[tuple[int, list[int]]] = [(0, list(names))]
@@ -49,8 +46,52 @@ def by_prefix(units: Sequence[Unit], suffix: str) -> list[tuple[str, list[int]]]
             if len(bucket) > _MOST_OF * len(names) or len(bucket) < _CONTIGUOUS * stretch:
                 waiting.append((depth + 1, bucket))
             else:
-                found.append((prefix, bucket))
+                found.append((_longest_shared([names[at] for at in bucket], prefix), bucket))
     return sorted(found, key=lambda group: group[1][0])
+
+
+def _longest_shared(names: Sequence[list[str]], prefix: str) -> str:
+    """Return the longest beginning that all names share, whole tokens only."""
+    for tokens in zip(*names):  # noqa: B905  # the shortest name ends it
+        if len(set(tokens)) == 1 and len(tokens[0]) > len(prefix):
+            prefix = tokens[0]
+    return prefix
+
+
+def rounded(level: Level, groups: Sequence[tuple[str, list[int]]]) -> list[tuple[str, list[int]]]:
+    """Return the groups with what lies between their own units; drop those it would tear.
+
+    A path that leaves a group and comes back (`Conv1`, `bn_Conv1`, `Conv1_relu`) would be a cycle
+    of boxes. What is on it joins the group when it is little and in no other group.
+    """
+    taken = {at for _, members in groups for at in members}
+    found: list[tuple[str, list[int]]] = []
+    for prefix, members in groups:
+        between = _between(level, members)
+        if between & taken or len(between) > len(members):
+            continue
+        taken |= between
+        found.append((prefix, sorted({*members, *between})))
+    return found
+
+
+def _between(level: Level, members: Sequence[int]) -> set[int]:
+    """Return the units on paths from members to members, as far as they stand among them."""
+    inside = set(members)
+    last, first = max(members), min(members)
+    ahead = _reached(inside, level.after, first, last)
+    return _reached(inside, level.before, first, last) & ahead if ahead else ahead
+
+
+def _reached(inside: set[int], step: Sequence[set[int]], first: int, last: int) -> set[int]:
+    reached: set[int] = set()
+    stack = list(inside)
+    while stack:
+        for at in step[stack.pop()]:
+            if first < at < last and at not in inside and at not in reached:
+                reached.add(at)
+                stack.append(at)
+    return reached
 
 
 def worth_dividing(units: Sequence[Unit], groups: Iterable[tuple[str, list[int]]]) -> bool:
@@ -178,8 +219,32 @@ def _longest(labels: Sequence[int], start: int, end: int) -> range | None:
     return best
 
 
-def chunks(count: int, most: int) -> list[range]:
-    """Cut a row into at most `most` consecutive pieces of about equal length."""
-    pieces = min(most, -(-count // most))
-    size = -(-count // pieces)
+def pieces(level: Level, most: int) -> list[range]:
+    """Cut a level into at most `most` consecutive pieces, where least flows from one to the next.
+
+    A cut is good where a single unit feeds all that comes after; where there is none, the pieces
+    are equally long.
+    """
+    count = len(level.units)
+    open_at = [0] * (count + 2)
+    for at in range(count):
+        if level.kind(at) not in _SOURCES and level.after[at]:
+            open_at[at + 1] += 1
+            open_at[max(at, *level.after[at]) + 1] -= 1
+    least = max(-(-count // most), _SHORTEST)
+    cuts = [0]
+    flowing = 0
+    for at in range(1, count):
+        flowing += open_at[at]
+        if flowing <= 1 and at - cuts[-1] >= least and count - at >= least:
+            cuts.append(at)
+    if len(cuts) > 1:
+        return [range(a, b) for a, b in zip(cuts, [*cuts[1:], count], strict=True)]
+    number = min(most, -(-count // most))
+    size = -(-count // number)
     return [range(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+_SOURCES = frozenset({NodeKind.INPUT, NodeKind.CONST, NodeKind.VARIABLE})
+_SHORTEST = 8
+"""A piece of fewer units is no help."""

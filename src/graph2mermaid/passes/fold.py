@@ -60,19 +60,22 @@ def open_within(
 def _openings(group: Group, max_nodes: int, depth: int | None) -> list[str]:
     """Return the keys of the groups to open, in order.
 
-    Unless all of it fits, what stands beside the forward part stays closed, and so does a level
-    that could be opened only in part, once enough shows. A fold has a page of its own.
+    Unless all of it fits, what stands beside the forward part stays closed, and groups side by
+    side are opened together or not at all, but for one that is most of the page. A fold has a
+    page of its own.
     """
     whole = group.size <= max_nodes
+    main = sum(child.size for child in group.groups() if not child.role)
     count = len(group.children)
     sequence: list[str] = []
     level = group.groups()
     reached = 0
-    while level and (depth is None or reached < depth):
-        below: list[Group] = []
+    while level and (depth is None or reached < depth) and (whole or count < ENOUGH):
         can = [g for g in level if not g.copies and (whole or not g.role)]
-        if not whole and count >= ENOUGH:
-            break
+        more = sum(len(g.children) - 1 for g in can)
+        if not whole and count + more > max_nodes:
+            can = [g for g in can if 2 * g.size > main]
+        below: list[Group] = []
         for candidate in sorted(can, key=lambda g: -g.size):
             if count + len(candidate.children) - 1 <= max_nodes:
                 count += len(candidate.children) - 1
@@ -124,7 +127,7 @@ def page_graph(
             continue
         key = (source, target, arrow.edge.kind) if moved else number
         edge = arrow.edge
-        if moved and edge.kind is EdgeKind.DATA and edge.label is None:
+        if source != arrow.source and edge.kind is EdgeKind.DATA and edge.label is None:
             edge = replace(edge, label=graph[arrow.source].tensor_name(edge.source_port))
         merged[key] = _joined(merged.get(key), Arrow(source, target, edge))
     back: dict[object, Arrow] = {}
@@ -181,7 +184,7 @@ def group_node(graph: Graph, group: Group) -> Node:
     if group.copies and not rest:
         size = f"{group.instances} × {each:,} op{'' if each == 1 else 's'}"
     parameters = sum(node.holds.size or 0 for node in inside if node.holds)
-    attrs: dict[str, Scalar] = {"size": size}
+    attrs: dict[str, Scalar] = {"size": size} if ops else {}
     types = Counter(node.op for node in ops)
     if parameters >= _MANY:
         attrs["types"] = f"{_short_number(parameters)} parameters"

@@ -7,17 +7,18 @@ from collections.abc import Sequence
 from graph2mermaid.graph import NodeKind
 from graph2mermaid.passes.divide import (
     by_prefix,
-    chunks,
     connected_parts,
     equal_parts,
+    pieces,
     placed,
     repeated,
+    rounded,
     worth_dividing,
 )
 from graph2mermaid.passes.inline import Body
 from graph2mermaid.passes.level import Level, Part, Unit
 from graph2mermaid.passes.repeats import can_merge, fold, folded
-from graph2mermaid.passes.titles import trace_suffix
+from graph2mermaid.passes.titles import span_title, trace_suffix
 from graph2mermaid.passes.wiring import Wiring
 
 MAX_CHILDREN = 24
@@ -26,7 +27,8 @@ _FEW = 12
 """A part of a divided group is divided as well when it has more children, and by name only."""
 _LONE = 6
 """More arguments, results, variables or constants than this are one group on a wide level."""
-_LEAST_STRETCH = 0.05
+_LEAST_STRETCH = 0.3
+"""The least share of a level that repeats before the repetition divides it."""
 _HUB = 8
 """A node with more neighbors than this on one side belongs to no part of its level."""
 
@@ -45,6 +47,7 @@ class Grower:
         self._wiring = wiring
         self._fold = fold
         self._keys: set[str] = set()
+        self._last: Level | None = None
 
     def group(self, key: str, title: str, units: Sequence[Unit], body: Body | None = None) -> Part:
         """Return the group of these units, none of its levels too wide."""
@@ -53,39 +56,42 @@ class Grower:
         suffix = trace_suffix(unit.name for unit in units if unit.named)
         if suffix:
             title = title.removesuffix(suffix)
+            units = [
+                unit._replace(name=unit.name.removesuffix(suffix)) if unit.named else unit
+                for unit in units
+            ]
             for unit in units:
                 if unit.part is not None and unit.part.body is None:
                     unit.part.title = unit.part.title.removesuffix(suffix)
-        return self._group(key, title, units, suffix, body)
+        return self._group(key, title, units, body)
 
     def _group(
         self,
         key: str,
         title: str,
         units: list[Unit],
-        suffix: str,
         body: Body | None = None,
         few: int = MAX_CHILDREN,
     ) -> Part:
         wide = len(units) > MAX_CHILDREN
         if len(units) > few:
-            units = self._by_name(key, units, suffix, must=wide)
+            units = self._by_name(key, units, must=wide)
         if self._fold:
-            units = folded(self._wiring, units)
+            units = folded(self._level, units)
         if len(units) > MAX_CHILDREN:
             units = self._alike(key, title, units)
         if len(units) > MAX_CHILDREN:
             units = self._in_a_row(key, units)
         if len(units) > MAX_CHILDREN:
             units = self._by_kind(key, units)
-        level = Level(self._wiring, self._chunked(key, units))
-        return level.part(key, title, body=body)
+        return self._level(self._chunked(key, units)).part(key, title, body=body)
 
-    def _by_name(self, key: str, units: list[Unit], suffix: str, *, must: bool) -> list[Unit]:
-        groups = by_prefix(units, suffix)
+    def _by_name(self, key: str, units: list[Unit], *, must: bool) -> list[Unit]:
+        groups = by_prefix(units)
         if not groups or not (must or worth_dividing(units, groups)):
             return units
-        level = Level(self._wiring, units)
+        level = self._level(units)
+        groups = rounded(level, groups)
         home = {at: number for number, (_, members) in enumerate(groups) for at in members}
         home = placed(level, home)
         inside: list[list[Unit]] = [[] for _ in groups]
@@ -93,13 +99,13 @@ class Grower:
         for at, unit in enumerate(level.units):
             (inside[home[at]] if at in home else left).append(unit)
         for (prefix, _), members in zip(groups, inside, strict=True):
-            part = self._group(self._unique(f"{key}|{prefix}*"), prefix, members, suffix, few=_FEW)
+            part = self._group(self._unique(f"{key}|{prefix}*"), prefix, members, few=_FEW)
             left.append(Unit(prefix, part, members[0].leaf))
         return sorted(left, key=lambda unit: unit.leaf)
 
     def _alike(self, key: str, title: str, units: list[Unit]) -> list[Unit]:
         """Make one fold, or one group, of each set of connected parts that are equal."""
-        level = Level(self._wiring, units)
+        level = self._level(units)
 
         def form(members: Sequence[int]) -> int:
             return Level(self._wiring, [level.units[at] for at in members]).loose_form()
@@ -116,6 +122,8 @@ class Grower:
                 for i, part in enumerate(parts)
             ]
             word = self._word(rows[0], title)
+            for row in rows:
+                self._name_by_variable(row)
             if self._fold:
                 forms = {row.part.form for row in rows if row.part}
                 made.append(fold(self._wiring, rows, word, varied=len(forms) > 1))
@@ -132,31 +140,42 @@ class Grower:
                         row.part.title = self._word(row, title)
                     made.append(row)
                     gone.update(members)
+        if not made:
+            return units
         return sorted(
             [*(u for at, u in enumerate(level.units) if at not in gone), *made],
             key=lambda unit: unit.leaf,
         )
 
     def _in_a_row(self, key: str, units: list[Unit]) -> list[Unit]:
-        """Make a group of each repetition of a pattern, and one fold of those that are equal."""
+        """Make a group of each repetition of a pattern, and one fold of those that are equal.
+
+        Repetitions are those of a chain: each reads the one before it.
+        """
+        level = self._level(units)
         strict = self._wiring.strict
         labels = [unit.part.form if unit.part else strict[unit.leaf] for unit in units]
         least = max(4, int(_LEAST_STRETCH * len(units)))
         found: list[Unit] = []
         done = 0
         for stretch in repeated(labels, least):
+            if not _chained(level, stretch):
+                continue
             found += units[done : stretch.start]
             rows = [self._row(f"{key}|row {at}", units[at : at + stretch.step]) for at in stretch]
-            found += self._equal_rows(rows) if self._fold else rows
+            merge = self._fold and can_merge(level, range(stretch.start, stretch.stop))
+            found += self._equal_rows(rows) if merge else rows
             done = stretch.stop
-        return found + units[done:]
+        return found + units[done:] if done else units
 
     def _equal_rows(self, rows: list[Unit]) -> list[Unit]:
-        """Fold neighbors of one form."""
+        """Fold neighbors of one form that read each other."""
+        level = Level(self._wiring, rows)
         runs: list[list[Unit]] = []
-        for row in rows:
-            same = runs and runs[-1][0].part and row.part and runs[-1][0].part.form == row.part.form
-            if same:
+        for at, row in enumerate(level.units):
+            before = runs[-1][0].part if runs else None
+            same = before and row.part and before.form == row.part.form
+            if same and at - 1 in level.before[at]:
                 runs[-1].append(row)
             else:
                 runs.append([row])
@@ -176,19 +195,26 @@ class Grower:
         """Cut a row that is still too wide into consecutive pieces, named by their ends."""
         if len(units) <= MAX_CHILDREN:
             return units
-        return [
-            self._row(f"{key}|{piece.start}+", [units[at] for at in piece])
-            for piece in chunks(len(units), MAX_CHILDREN)
+        level = self._level(units)
+        rows = [
+            self._row(f"{key}|{piece.start}+", [level.units[at] for at in piece])
+            for piece in pieces(level, MAX_CHILDREN)
         ]
+        return self._equal_rows(rows) if self._fold else rows
+
+    def _level(self, units: list[Unit]) -> Level:
+        """Return the level of these units, again when it was the last one asked for."""
+        if self._last is None or self._last.given is not units:
+            self._last = Level(self._wiring, units)
+        return self._last
 
     def _row(self, key: str, units: list[Unit]) -> Unit:
-        names = [unit.part.title if unit.part else unit.name for unit in (units[0], units[-1])]
-        title = names[0] if len(units) == 1 else f"{names[0]} to {names[1]}"
+        title = span_title([unit.part.title if unit.part else unit.name for unit in units])
         return Unit(title, self._plain(key, title, units), units[0].leaf)
 
     def _plain(self, key: str, title: str, units: list[Unit]) -> Part:
         key = self._unique(key)
-        return Level(self._wiring, self._chunked(key, units)).part(key, title)
+        return self._level(self._chunked(key, units)).part(key, title)
 
     def _word(self, row: Unit, title: str) -> str:
         """Call a part by what it does: parts that assign are updates, of the scope's name."""
@@ -196,8 +222,37 @@ class Grower:
         assigns = any(self._wiring.nodes[leaf].op.startswith("Assign") for leaf in leaves)
         return f"{title} update".lstrip() if assigns else row.name
 
+    def _name_by_variable(self, row: Unit) -> None:
+        """Call an update by the variable that it writes."""
+        wiring = self._wiring
+        if row.part is None:
+            return
+        written = [
+            wiring.nodes[wiring.source[edge]]
+            for leaf in row.part.leaves
+            if wiring.nodes[leaf].op.startswith("Assign")
+            for edge in wiring.touching[leaf]
+            if wiring.target[edge] == leaf and wiring.target_port[edge] == 0
+        ]
+        labels = [node.label for node in written if node.kind is NodeKind.VARIABLE and node.label]
+        if labels:
+            row.part.title = labels[-1]
+
     def _unique(self, key: str) -> str:
         while key in self._keys:
             key += "'"
         self._keys.add(key)
         return key
+
+
+def _chained(level: Level, stretch: range) -> bool:
+    """Tell whether each period of a stretch reads something of the one before it."""
+    step = stretch.step
+    return all(
+        any(
+            at - step <= maker < at
+            for reader in range(at, at + step)
+            for maker in level.before[reader]
+        )
+        for at in stretch[1:]
+    )

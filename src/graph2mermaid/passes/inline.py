@@ -14,21 +14,26 @@ import networkx as nx
 
 from graph2mermaid.graph import (
     Arrow,
+    Binding,
     Call,
     Edge,
     EdgeKind,
     Graph,
     Node,
     NodeKind,
+    SourceLine,
     TensorRef,
 )
+
+_CONTROL = Edge(EdgeKind.CONTROL, None, None)
 
 MAX_DEPTH = 2
 """Frames nest no deeper; see the reading numbers in the documentation."""
 MAX_NODES = 20_000
 """No further body is put in place once the flat graph has this many nodes."""
 
-_HIDDEN_TYPES = ("resource", "variant")
+_MOST_TITLE = 40
+"""Longer titles are cut where they are drawn, and would lose the line number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,9 @@ class _Level:
     sources: dict[TensorRef, TensorRef] = field(default_factory=dict)
     """Tensors of this level that are another flat tensor: arguments, results of calls."""
     labels: dict[TensorRef, str] = field(default_factory=dict)
+    """Words on the edges that leave a tensor."""
+    known: dict[TensorRef, str] = field(default_factory=dict)
+    """Names that users know tensors by, where the op that they come from does not tell."""
     names: dict[str, str] = field(default_factory=dict)
     starts: dict[str, list[str]] = field(default_factory=dict)
     """For a call that left no node: the flat nodes that a control edge to it waits for."""
@@ -209,6 +217,27 @@ class _Inliner:
         found = _follow(level.sources, ref)
         return found if found is not ref else TensorRef(level.names[ref.node], ref.port)
 
+    def _name(self, ref: TensorRef, level: _Level) -> str | None:
+        """Return the name that a user knows a tensor by."""
+        if ref in level.known:
+            return level.known[ref]
+        source = self._resolve(ref, level)
+        return self._nodes[source.node].tensor_name(source.port)
+
+    def _read_ports(self, node: Node, level: _Level) -> set[int]:
+        """Return the outputs of an op that something reads; an Identity that leads nowhere does not."""
+        results = _flat_refs(level.graph.outputs)
+        returned = {ref.node for ref in results}
+        read = {ref.port for ref in results if ref.node == node.name}
+        for arrow in level.graph.outgoing(node.name):
+            target = level.graph[arrow.target]
+            spare = target.op == "Identity" and target.name not in returned
+            if arrow.edge.kind is EdgeKind.DATA and (
+                not spare or level.graph.dag.out_degree(target.name)
+            ):
+                read.add(arrow.edge.source_port or 0)
+        return read
+
     # -- plain calls ----------------------------------------------------------------------
 
     def _place_call(self, node: Node, call: Call, level: _Level) -> None:
@@ -223,10 +252,16 @@ class _Inliner:
                 inner.sources[arguments[port]] = self._resolve(ref, level)
                 if ref in level.labels:
                     inner.labels[arguments[port]] = level.labels[ref]
+                if ref in level.known:
+                    inner.known[arguments[port]] = level.known[ref]
         self._place(inner)
         for port, ref in enumerate(_flat_refs(function.outputs)):
             result = self._resolve(ref, inner)
             level.sources[TensorRef(node.name, port)] = result
+            if ref in inner.known:
+                level.known[TensorRef(node.name, port)] = inner.known[ref]
+            if ref in inner.labels:
+                level.labels[TensorRef(node.name, port)] = inner.labels[ref]
             if node.variable and self._nodes[result.node].variable is None:
                 self._name_result(result, node, port)
         level.ends[node.name] = self._ends_of(inner)
@@ -286,28 +321,68 @@ class _Inliner:
 
     def _place_branches(self, node: Node, bodies: Sequence[Call], level: _Level) -> None:
         """A diamond takes condition and arguments; the merge after the branches has the results."""
-        diamond = self._place_plain(replace(node, outputs=(), calls=()), level)
+        diamond = self._add(replace(node, outputs=(), calls=()), level)
+        level.names[node.name] = diamond
+        for arrow in level.graph.incoming(node.name):
+            if not _is_handle(arrow):
+                self._connect(arrow, level, diamond)
         branches: list[_Level] = []
-        for call in bodies:
+        for call in sorted(bodies, key=lambda call: call.role == "else_branch"):
             inner = self._enter(node, call, level)
-            self._pass_arguments(node, inner, level, diamond, branch_word(call.role), first=1)
+            word = branch_word(call.role)
+            self._pass_arguments(node, inner, level, diamond, word, first=1)
+            before = len(self._arrows)
             self._place(inner)
+            self._choose(inner, diamond, word, self._arrows[before:])
             branches.append(inner)
+        self._merge(node, branches, level, diamond)
+
+    def _choose(self, inner: _Level, diamond: str, word: str, arrows: Sequence[Arrow]) -> None:
+        """A branch that takes nothing from the diamond still runs only when it is chosen."""
+        inside = [n for n in inner.names.values() if n in self._nodes]
+        if not inside or any(arrow.source == diamond for arrow in arrows):
+            return
+        results = [self._resolve(ref, inner).node for ref in _flat_refs(inner.graph.outputs)]
+        first = [*self._starts_of(inner), *(name for name in results if name in inside)]
+        for start in first[:1]:
+            edge = Edge(EdgeKind.CONTROL, None, None, label=word)
+            self._arrows.append(Arrow(diamond, start, edge))
+
+    def _merge(self, node: Node, branches: Sequence[_Level], level: _Level, diamond: str) -> None:
+        results = [_flat_refs(inner.graph.outputs) for inner in branches]
+        variable = node.variable or self._agreed(node, branches, results)
         merge_node = Node(
-            node.name, "Merge", NodeKind.CONTROL_FLOW, node.outputs, variable=node.variable
+            node.name, "Merge", NodeKind.CONTROL_FLOW, node.outputs, variable=variable
         )
         merge = self._add(merge_node, level, suffix="/merge")
-        for inner in branches:
-            outputs = _flat_refs(inner.graph.outputs)
-            for port, ref in enumerate(outputs):
+        read = self._read_ports(node, level)
+        for inner, refs in zip(branches, results, strict=True):
+            shown = [at for at in range(len(refs)) if at in read or not self._simple]
+            for port in shown:
                 spec = node.outputs[port] if port < len(node.outputs) else None
-                self._data(ref, Edge(target_port=port, tensor=spec), inner, merge)
-            if not outputs or (inner.graph.dag.number_of_nodes() and not node.outputs):
-                for end in self._ends_of(inner):
-                    self._arrows.append(Arrow(end, merge, Edge(EdgeKind.CONTROL, None, None)))
+                self._data(refs[port], Edge(target_port=port, tensor=spec), inner, merge)
+            for end in () if shown else self._ends_of(inner) or [diamond]:
+                word = branch_word(inner.body.role) if inner.body and end == diamond else None
+                self._arrows.append(Arrow(end, merge, replace(_CONTROL, label=word)))
         for port in range(len(node.outputs)):
             level.sources[TensorRef(node.name, port)] = TensorRef(merge, port)
         level.ends[node.name] = [merge]
+
+    def _agreed(
+        self, node: Node, branches: Sequence[_Level], results: Sequence[Sequence[TensorRef]]
+    ) -> str | None:
+        """Return the variables that hold the results whichever branch was taken."""
+        found: list[str] = []
+        for port in range(len(node.outputs)):
+            names = {
+                self._name(refs[port], inner) if port < len(refs) else None
+                for inner, refs in zip(branches, results, strict=True)
+            }
+            name = names.pop()
+            if names or name is None:
+                return None
+            found.append(name)
+        return ", ".join(found) or None
 
     def _pass_arguments(
         self,
@@ -332,13 +407,13 @@ class _Inliner:
                 continue
             argument = arguments[port - first]
             ref = TensorRef(arrow.source, arrow.edge.source_port or 0)
-            source = self._resolve(ref, level)
-            handle = arrow.edge.tensor is not None and arrow.edge.tensor.dtype in _HIDDEN_TYPES
-            if handle or port - first in direct:
-                inner.sources[argument] = source
+            name = self._name(ref, level)
+            if name:
+                inner.known[argument] = name
+            if _is_handle(arrow) or port - first in direct:
+                inner.sources[argument] = self._resolve(ref, level)
             else:
                 inner.sources[argument] = TensorRef(entry, port)
-                name = self._nodes[source.node].tensor_name(source.port)
                 label = f"{word}: {name}" if name and word else name or word
                 if label:
                     inner.labels[argument] = label
@@ -355,11 +430,7 @@ class _Inliner:
         constant |= {i for i, ref in enumerate(results) if _passes(body_graph, ref, arguments[i])}
         counting: set[int] = set()
         if self._simple:
-            used = {
-                i for a in level.graph.outgoing(node.name) if (i := a.edge.source_port) is not None
-            }
-            used |= {r.port for r in _flat_refs(level.graph.outputs) if r.node == node.name}
-            counting = set(range(len(results))) - constant - used
+            counting = set(range(len(results))) - constant - self._read_ports(node, level)
             counting = {i for i in counting if _only_counts(body_graph, cond_graph, i)}
         head = self._add(replace(node, calls=()), level)
         level.names[node.name] = head
@@ -378,10 +449,12 @@ class _Inliner:
             port = arrow.edge.target_port
             if port is None:
                 continue
-            start = self._resolve(TensorRef(arrow.source, arrow.edge.source_port or 0), level)
-            name = self._nodes[start.node].tensor_name(start.port)
+            ref = TensorRef(arrow.source, arrow.edge.source_port or 0)
+            name = self._name(ref, level)
+            if name is not None:
+                level.known[TensorRef(node.name, port)] = name
             if port in constant:
-                level.sources[TensorRef(node.name, port)] = start
+                level.sources[TensorRef(node.name, port)] = self._resolve(ref, level)
             elif name is not None:
                 level.labels[TensorRef(node.name, port)] = name
 
@@ -407,26 +480,52 @@ class _Inliner:
             inner = self._enter(node, call, level)
             for ref in _flat_refs(inner.graph.inputs):
                 argument = inner.graph[ref.node]
-                name = self._add(argument, inner)
-                inner.names[ref.node] = name
-                if argument.outputs and argument.outputs[0].dtype in _HIDDEN_TYPES:
-                    continue
+                named = replace(argument, label=argument.label or argument.name)
+                inner.names[ref.node] = name = self._add(named, inner)
                 spec = argument.outputs[0] if argument.outputs else None
                 self._arrows.append(Arrow(user, name, Edge(tensor=spec, label=call.role)))
             self._place(inner)
+            self._place_results(inner)
+
+    def _place_results(self, inner: _Level) -> None:
+        """What such a function returns goes to the op, not to a consumer in the drawing."""
+        for binding in inner.graph.outputs:
+            for ref in binding.tensors:
+                spec = inner.graph.tensor(ref)
+                label = self._name(ref, inner) or binding.name
+                outputs = (spec,) if spec is not None else ()
+                result = Node(binding.name, "output", NodeKind.OUTPUT, outputs, label=label)
+                name = self._add(result, inner)
+                self._data(ref, Edge(tensor=spec), inner, name)
 
 
 def _body_title(node: Node, call: Call) -> str:
     """Name a body by what it is to the op that calls it, and where that is."""
-    place = f" · {node.source.file.rpartition('/')[2]}:{node.source.line}" if node.source else ""
+    words = _body_words(node, call)
+    if node.source is None:
+        return words
+    return f"{words} · {_short_place(node.source, _MOST_TITLE - len(words) - 3)}"
+
+
+def _body_words(node: Node, call: Call) -> str:
     if node.kind is NodeKind.CALL:
-        return f"{call.function}{place}"
+        return call.function
     if call.role in ("cond", "body"):
-        word = "condition" if call.role == "cond" else "body"
-        return f"{word} of while{place}"
-    if node.kind is NodeKind.CONTROL_FLOW:
-        return f"{branch_word(call.role)}{place}"
-    return f"{call.role} of {node.op}{place}"
+        return f"{'condition' if call.role == 'cond' else 'body'} of while"
+    if node.kind is not NodeKind.CONTROL_FLOW:
+        return f"{call.role} of {node.op}"
+    # The last branch runs for every index that has none of its own.
+    last = call.role.startswith("branches[") and call.role == node.calls[-1].role
+    return f"{branch_word(call.role)} or other" if last else branch_word(call.role)
+
+
+def _short_place(source: SourceLine, room: int) -> str:
+    """Return `long_fi….py:12`: what is cut for room is the file's name, never the line."""
+    file, line = source.file.rpartition("/")[2], f":{source.line}"
+    spare = max(room - len(line), 8)
+    if len(file) > spare:
+        file = f"{file[: spare - 4]}….py" if file.endswith(".py") else f"{file[: spare - 1]}…"
+    return file + line
 
 
 def branch_word(role: str) -> str:
@@ -436,8 +535,13 @@ def branch_word(role: str) -> str:
     return role.removesuffix("_branch")
 
 
-def _flat_refs(bindings: Iterable[object]) -> list[TensorRef]:
-    return [ref for binding in bindings for ref in binding.tensors]  # type: ignore[attr-defined]
+def _is_handle(arrow: Arrow) -> bool:
+    """Tell whether an edge carries a variable's handle, which is the same everywhere."""
+    return arrow.edge.tensor is not None and arrow.edge.tensor.dtype == "resource"
+
+
+def _flat_refs(bindings: Iterable[Binding]) -> list[TensorRef]:
+    return [ref for binding in bindings for ref in binding.tensors]
 
 
 def _follow(sources: Mapping[TensorRef, TensorRef], ref: TensorRef) -> TensorRef:

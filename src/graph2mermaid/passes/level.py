@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -61,8 +61,9 @@ class Link(NamedTuple):
 class Level:
     """Units side by side."""
 
-    def __init__(self, wiring: Wiring, units: Iterable[Unit]) -> None:
+    def __init__(self, wiring: Wiring, units: Sequence[Unit]) -> None:
         self.wiring = wiring
+        self.given = units
         self.units: list[Unit] = sorted(units, key=lambda unit: unit.leaf)
         owner: dict[int, tuple[int, int]] = {}
         for at, unit in enumerate(self.units):

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 from graph2mermaid.passes.level import Level, Unit
-from graph2mermaid.passes.titles import fold_title
+from graph2mermaid.passes.titles import fold_title, stem
 from graph2mermaid.passes.wiring import Wiring
 
 LEAST_SAVED = 12
 """Folding that takes fewer nodes than this out of the drawing is not worth a reader's thought."""
 
 
-def folded(wiring: Wiring, units: Sequence[Unit]) -> list[Unit]:
+def folded(level_of: Callable[[list[Unit]], Level], units: list[Unit]) -> list[Unit]:
     """Return the units with every chain of equal parts, and every set of them, as one part.
 
     Parts are equal when they have the same form, and are repeats when their titles differ in a
     number only: the projections `query`, `key` and `value` are equal, but three different things.
     """
-    units = list(units)
     classes: dict[int, list[int]] = {}
     for at, unit in enumerate(units):
         if unit.part is not None:
@@ -26,26 +26,28 @@ def folded(wiring: Wiring, units: Sequence[Unit]) -> list[Unit]:
     worth = [found for found in classes.values() if _saves([units[at] for at in found])]
     if not worth:
         return units
-    level = Level(wiring, units)
-    units = level.units
+    level = level_of(units)
+    level_units, units = units, level.units
     again: dict[int, list[int]] = {}
     for at, unit in enumerate(units):
         if unit.part is not None:
             again.setdefault(unit.part.form, []).append(at)
+    stems = Counter(stem(unit.part.title) for unit in units if unit.part)
     gone: set[int] = set()
     made: list[Unit] = []
     for members in again.values():
         for run in _runs(level, members):
             chosen = [units[at] for at in run]
-            chosen_at = set(run)
-            title = fold_title(
-                [unit.part.title for unit in chosen if unit.part],
-                (u.part.title for n, u in enumerate(units) if u.part and n not in chosen_at),
-            )
-            if title is not None and _saves(chosen) and can_merge(level, run):
-                made.append(fold(wiring, chosen, title))
+            if not _saves(chosen):
+                continue
+            title = fold_title([unit.part.title for unit in chosen if unit.part], stems)
+            if title is not None and can_merge(level, run):
+                made.append(fold(level.wiring, chosen, title))
                 gone.update(run)
-    return [*(unit for at, unit in enumerate(units) if at not in gone), *made]
+    if not made:
+        return level_units
+    kept = [unit for at, unit in enumerate(units) if at not in gone]
+    return sorted([*kept, *made], key=lambda unit: unit.leaf)
 
 
 def fold(wiring: Wiring, units: Sequence[Unit], title: str, *, varied: bool = False) -> Unit:
@@ -85,13 +87,17 @@ def _runs(level: Level, members: Sequence[int]) -> list[list[int]]:
 
 
 def can_merge(level: Level, members: Sequence[int]) -> bool:
-    """Tell whether no path leaves the members and comes back: then merging them closes no cycle."""
+    """Tell whether no path leaves the members and comes back: then merging them closes no cycle.
+
+    Units stand in trace order, so what comes after the last member leads to none of them.
+    """
     inside = set(members)
+    last = max(inside)
     reached: set[int] = set()
     stack = [n for at in members for n in level.after[at] if n not in inside]
     while stack:
         at = stack.pop()
-        if at in reached:
+        if at in reached or at > last:
             continue
         reached.add(at)
         for neighbor in level.after[at]:

@@ -30,7 +30,8 @@ def with_results(graph: Graph) -> Graph:
         label = binding.name
         if _UNNAMED.fullmatch(label) and len(tensors) == 1:
             label = _assigned_name(graph, tensors[0].node) or label
-        nodes.append(Node(name, "output", NodeKind.OUTPUT, specs, label=label))
+        attrs = {"type": binding.type} if len(tensors) > 1 and binding.type else {}
+        nodes.append(Node(name, "output", NodeKind.OUTPUT, specs, label=label, attrs=attrs))
         for port, (ref, spec) in enumerate(zip(tensors, specs, strict=True)):
             edge = Edge(source_port=ref.port, target_port=port, tensor=spec)
             arrows.append(Arrow(ref.node, name, edge))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from os.path import commonprefix
+from collections.abc import Iterable, Mapping, Sequence
 
 # `conv5`, `block_3`, `bn`; `block2a` is two tokens, and so is `layer7_1`.
 _TOKEN = re.compile(r"[^\W\d_]+(?:_?\d+)?|\d+|[^\w]+")
 _TRACE = re.compile(r"_\d+$")
-_INDEX = re.compile(r"_?(?:\d+|[a-z])?$")
+_INDEX = re.compile(r"\d+$|(?<=\d)[a-z]$|(?<=_)[a-z]$")
 _LOSS = re.compile(
     r"loss|entropy|mean_(?:squared|absolute)|hinge|divergence|(?:^|_)(?:mse|mae)(?:$|_)"
 )
@@ -32,35 +31,47 @@ def prefixes(name: str) -> list[str]:
 def trace_suffix(names: Iterable[str]) -> str:
     """Return the `_1` that Keras hangs on every scope of a model that is called again.
 
-    It is a suffix only when all the names have it.
+    It is a suffix only when nearly all the names have it.
     """
     endings = Counter((_TRACE.search(name) or [""])[0] for name in names)
     ending, count = endings.most_common(1)[0] if endings else ("", 0)
-    return ending if count > 1 and len(endings) == 1 else ""
+    return ending if count > 1 and count >= 0.9 * endings.total() else ""
 
 
-def fold_title(titles: Sequence[str], beside: Iterable[str] = ()) -> str | None:
+def fold_title(titles: Sequence[str], beside: Mapping[str, int] | None = None) -> str | None:
     """Return what numbered titles have in common: `block` of `block_0`, `block_1`.
 
-    Where others `beside` them are numbered as well, it says which ones: `block 3-5`. Titles that
-    differ in more than a number or one letter at the end are different things, and have none.
+    Titles that differ in more than a number or one letter at the end are different things, and
+    have none.
+
+    Args:
+        titles: Of the things that become one.
+        beside: How many things of each [stem][graph2mermaid.passes.titles.stem] stand on their
+            level. Where there are more than these, the title says which: `block_3-5`.
     """
-    common = commonprefix(list(titles))  # noqa: RUF071  # of names, not of paths
-    while common and common[-1].isdigit():
-        common = common[:-1]
-    indexes = [title[len(common) :] for title in titles]
-    if not all(_INDEX.fullmatch(index) for index in indexes):
+    stems = {stem(title) for title in titles}
+    if len(stems) > 1:
         return None
+    common = stems.pop()
     name = common.rstrip("_/")
-    others = any(t.startswith(common) and _INDEX.fullmatch(t[len(common) :]) for t in beside)
-    if not name or not others:
+    if not name or (beside or {}).get(common, 0) <= len(titles):
         return name or None
-    first, last = sorted((indexes[0].lstrip("_"), indexes[-1].lstrip("_")), key=_in_order)
+    indexes = [title.removeprefix(common) for title in titles]
+    first, last = sorted((indexes[0], indexes[-1]), key=lambda index: (len(index), index))
     return f"{common}{first or 0}-{last}"
 
 
-def _in_order(index: str) -> tuple[int, str]:
-    return (len(index), index)
+def stem(title: str) -> str:
+    """Return a title without its number or letter: `block_` of `block_3`, `block4` of `block4b`."""
+    return _INDEX.sub("", title)
+
+
+def span_title(titles: Sequence[str]) -> str:
+    """Name consecutive things by the first and the last: `conv1 to pool1`."""
+    if len(titles) == 1:
+        return titles[0]
+    first, last = (title.partition(" × ")[0] for title in (titles[0], titles[-1]))
+    return f"{first.partition(' to ')[0]} to {last.rpartition(' to ')[2]}"
 
 
 def loss_title(name: str) -> str | None:

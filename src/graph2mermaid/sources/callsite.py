@@ -62,6 +62,7 @@ _NOT_OP_NAMES = (
     "name_scope",
     "nest.",
     "raw_ops.",
+    "saved_model.",
     "recompute_grad",
     "test.",
     "wrap_function",
@@ -96,6 +97,8 @@ def call_site(traceback: Sequence[Any] | None, op_type: str) -> CallSite:
     if not traceback:
         return CallSite()
     frames = [_Frame(f.filename, f.lineno, f.name) for f in traceback]
+    if any(frame.file.endswith("auto_control_deps.py") for frame in frames):
+        return CallSite()  # a result's Identity or a body's last NoOp, on 2.9.3 and 2.21.0
     start = _first_frame_of_trace(frames)
     user = next(
         (i for i in range(len(frames) - 1, start - 1, -1) if is_user_file(frames[i].file)), None

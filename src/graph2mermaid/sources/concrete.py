@@ -315,10 +315,31 @@ def _undisturbed() -> Iterator[list[str]]:
     rng = getattr(context.context(), "_rng", None)
     states = random.getstate(), np.random.get_state(), rng and rng.getstate()
     try:
-        yield notes
+        with _own_conversions():
+            yield notes
     finally:
         random.setstate(states[0])
         np.random.set_state(states[1])
         if rng:
             rng.setstate(states[2])
         tf.config.run_functions_eagerly(eagerly)
+
+
+@contextlib.contextmanager
+def _own_conversions() -> Iterator[None]:
+    """Let AutoGraph convert every function anew.
+
+    It keeps what it has converted by code object, and code objects are equal when their text and
+    line are, whatever their file: of two checkouts of a program the second would be shown with
+    the lines of the first. Private, the same on 2.9.3 and 2.21.0.
+    """
+    from tensorflow.python.autograph.impl import api
+    from tensorflow.python.autograph.pyct import cache
+
+    transpiler = api._TRANSPILER
+    kept = transpiler._cache
+    transpiler._cache = cache.CodeObjectCache()
+    try:
+        yield
+    finally:
+        transpiler._cache = kept

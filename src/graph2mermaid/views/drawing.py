@@ -19,6 +19,7 @@ from graph2mermaid.mermaid.build import FrameSpec, box_lines, build
 from graph2mermaid.mermaid.diagram import Diagram
 from graph2mermaid.mermaid.write import write
 from graph2mermaid.passes.absorb import absorb
+from graph2mermaid.passes.asides import without_asides
 from graph2mermaid.passes.fold import Opened, group_node, open_within, page_graph
 from graph2mermaid.passes.groups import Group, group_tree
 from graph2mermaid.passes.hide import hide
@@ -149,6 +150,8 @@ class _Drawing:
             node = group_node(self._graph, group)
             place.update(dict.fromkeys(group.leaves(), node))
         graph = page_graph(self._graph, opened, place, self._outside(page))
+        roles = {f"group:{group.key}": group.role for group in opened.closed() if group.role}
+        graph, beside = without_asides(graph, roles) if roles else (graph, [])
         home = self._home(opened)
         if self._options.tensors == "nodes":
             graph = with_tensor_nodes(graph)
@@ -161,6 +164,7 @@ class _Drawing:
                 f"{_counted(len(closed), 'closed group')}."
             )
         left_out += _said_of_copies(page.group)
+        left_out += beside
         return build(
             graph,
             title=self._title(page.group) if page.parent else self._name,
