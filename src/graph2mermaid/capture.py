@@ -77,11 +77,10 @@ class Capture:
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         """Show the capture in a notebook; JupyterLab draws the first of these that it knows."""
         report = self.report()
-        return {
-            "text/vnd.mermaid": report.first_diagram(),
-            "text/markdown": report.to_markdown(),
-            "text/plain": repr(self),
-        }
+        bundle = {"text/markdown": report.to_markdown(), "text/plain": repr(self)}
+        if next(report.figures(), None) is not None:
+            bundle["text/vnd.mermaid"] = report.first_diagram()
+        return bundle
 
     def __repr__(self) -> str:
         """Return a short form: the target and the size of each graph."""
