@@ -77,8 +77,7 @@ def test_pieces_end_where_one_tensor_flows():
     lines = ["x:Placeholder"]
     last = "x"
     for module in range(4):
-        for branch in range(5):
-            lines.append(f"{last} -> m{module}b{branch}:Relu -> m{module}c{branch}:Exp")
+        lines += [f"{last} -> m{module}b{b}:Relu -> m{module}c{b}:Exp" for b in range(5)]
         lines += [f"m{module}c0 -> m{module}join:Concat"]
         lines += [f"m{module}c{branch} -> m{module}join" for branch in range(1, 5)]
         last = f"m{module}join"

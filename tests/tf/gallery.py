@@ -365,7 +365,8 @@ def step_of(model: Any, optimizer: Any) -> Any:
             losses = tf.keras.losses.sparse_categorical_crossentropy(labels, scores)
             loss = tf.reduce_mean(losses)
         gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        # AutoGraph of TensorFlow 2.9 knows no `strict`.
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))  # noqa: B905
         return loss
 
     return train_step

@@ -39,10 +39,10 @@ def test_shapes_that_nobody_gave_are_said_with_the_line_to_type():
     """The note names the arguments without a shape, and what the guess changes in the graph."""
     write("model.py", LAYER)
     done = program("model.py:layer", "--save", "layer.g2m.json", "--out", "layer.md")
-    assert (done.returncode, done.stderr) == (
-        0,
+    assert done.returncode == 0
+    assert done.stderr == (
         "Note: model.py:layer: shapes of x and w assumed: unknown rank float32 (a matmul then "
-        "becomes BatchMatMulV2); type --input 'x=float32[?,64]' --input 'w=float32[?,64]'\n",
+        "becomes BatchMatMulV2); type --input 'x=float32[?,64]' --input 'w=float32[?,64]'\n"
     )
     (capture,) = serde.load("layer.g2m.json")
     assert op_types(capture.traced)["BatchMatMulV2"] == 1

@@ -182,7 +182,8 @@ class _Absorber:
                 ),
             ]
         source = self.graph[data[0].node]
-        if node.variable and len(source.outputs) == 1 and source.kind is NodeKind.OP:
+        made_here = source.kind in (NodeKind.OP, NodeKind.CONTROL_FLOW)
+        if node.variable and len(source.outputs) == 1 and made_here:
             self.variables.setdefault(source.name, node.variable)
         self.gone[node.name] = data[0].node
 
@@ -331,7 +332,12 @@ class _Absorber:
             # A result waits for all that makes it anyway; only other waits say something.
             for maker in self._made_from(name) if control else ():
                 sources |= nx.ancestors(self.graph.dag, maker)
-        arrows += [Arrow(c, name, _CONTROL) for c in control if c not in sources and c != name]
+        words = {a.source: a.edge.label for a in self.graph.incoming(name) if a.edge.label}
+        arrows += [
+            Arrow(c, name, replace(_CONTROL, label=words.get(c)))
+            for c in control
+            if c not in sources and c != name
+        ]
         return arrows
 
     def _made_from(self, name: str) -> list[str]:
@@ -340,18 +346,24 @@ class _Absorber:
 
     def _back_edges(self) -> list[Arrow]:
         found: dict[tuple[str, str, int | None, str | None], Arrow] = {}
-        for arrows in self.closing.values():
-            for arrow in arrows:
-                if arrow.edge.kind is EdgeKind.CONTROL:
-                    for start in self._waits_for(arrow.source):
-                        found[start, arrow.target, None, None] = Arrow(
-                            start, arrow.target, arrow.edge
-                        )
-                    continue
+        waits: list[Arrow] = []
+        for arrow in (arrow for arrows in self.closing.values() for arrow in arrows):
+            if arrow.edge.kind is EdgeKind.CONTROL:
+                starts = self._waits_for(arrow.source)
+                waits += [Arrow(start, arrow.target, arrow.edge) for start in starts]
+            else:
                 ref = self._source(arrow)
                 edge = replace(arrow.edge, source_port=ref.port)
                 key = (ref.node, arrow.target, edge.target_port, edge.label or "")
                 found[key] = Arrow(ref.node, arrow.target, edge)
+        before: dict[str, set[str]] = {}
+        for arrow in found.values():
+            if waits:
+                ends = before.setdefault(arrow.target, set())
+                ends |= {arrow.source} | nx.ancestors(self.graph.dag, arrow.source)
+        for arrow in waits:
+            if arrow.source not in before.get(arrow.target, set()):
+                found.setdefault((arrow.source, arrow.target, None, None), arrow)
         return [a for a in found.values() if a.source != a.target]
 
 

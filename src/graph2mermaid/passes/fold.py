@@ -70,10 +70,10 @@ def _openings(group: Group, max_nodes: int, depth: int | None) -> list[str]:
     sequence: list[str] = []
     level = group.groups()
     reached = 0
-    while level and (depth is None or reached < depth) and (whole or count < ENOUGH):
+    while level and (depth is None or reached < depth) and (whole or count < FULL):
         can = [g for g in level if not g.copies and (whole or not g.role)]
         more = sum(len(g.children) - 1 for g in can)
-        if not whole and count + more > max_nodes:
+        if not whole and (count >= ENOUGH or count + more > max_nodes):
             can = [g for g in can if 2 * g.size > main]
         below: list[Group] = []
         for candidate in sorted(can, key=lambda g: -g.size):
@@ -86,8 +86,10 @@ def _openings(group: Group, max_nodes: int, depth: int | None) -> list[str]:
     return sequence
 
 
-ENOUGH = 10
-"""A page of this many boxes says enough; more detail has pages of its own."""
+ENOUGH = 6
+"""A page of this many boxes says enough; only a group that is most of it is still opened."""
+FULL = 10
+"""And at this many, none is."""
 
 
 def page_graph(

@@ -10,20 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import networkx as nx
-
-from graph2mermaid.graph import (
-    Arrow,
-    Binding,
-    Call,
-    Edge,
-    EdgeKind,
-    Graph,
-    Node,
-    NodeKind,
-    SourceLine,
-    TensorRef,
+from graph2mermaid.graph import Arrow, Call, Edge, EdgeKind, Graph, Node, NodeKind, TensorRef
+from graph2mermaid.passes.bodies import (
+    PLUMBING,
+    Body,
+    accepts,
+    behind_identity,
+    body_title,
+    branch_word,
+    counting_ops,
+    flat_refs,
+    in_order,
+    is_handle,
+    is_only_op,
+    only_counts,
 )
+
+__all__ = ["MAX_DEPTH", "Body", "Inlined", "inline"]
 
 _CONTROL = Edge(EdgeKind.CONTROL, None, None)
 
@@ -31,24 +34,6 @@ MAX_DEPTH = 2
 """Frames nest no deeper; see the reading numbers in the documentation."""
 MAX_NODES = 20_000
 """No further body is put in place once the flat graph has this many nodes."""
-
-_MOST_TITLE = 40
-"""Longer titles are cut where they are drawn, and would lose the line number."""
-
-
-@dataclass(frozen=True, slots=True)
-class Body:
-    """One function body in its place: a frame of the drawing."""
-
-    key: str
-    function: str
-    call: str
-    """The flat name of the op that calls it."""
-    role: str
-    parent: str | None
-    depth: int
-    title: str
-    """What a reader calls it: `inner · model.py:3`, `then · model.py:8`."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +112,7 @@ class _Inliner:
 
     def _place(self, level: _Level) -> None:
         """Add every node of a level, bodies included, and the edges between them."""
-        for node in _order(level.graph):
+        for node in in_order(level.graph):
             if node.name in level.names or TensorRef(node.name) in level.sources:
                 continue  # an argument that the caller has already connected
             bodies = self._bodies_to_draw(node, level)
@@ -145,33 +130,18 @@ class _Inliner:
     def _bodies_to_draw(self, node: Node, level: _Level) -> list[Call]:
         depth = level.body.depth if level.body else 0
         known = [call for call in node.calls if call.function in self._top.functions]
-        if not all(self._accepts(node, call, level) for call in known):
+        ports = [arrow.edge.target_port for arrow in level.graph.incoming(node.name)]
+        given = sum(port is not None for port in ports)
+        if not all(
+            accepts(self._top.functions[call.function], node, call, given) for call in known
+        ):
             return []
         size = sum(len(self._top.functions[call.function]) for call in known)
-        wrapper = node.kind is NodeKind.CALL and _is_only_op(level.graph, node.name)
+        wrapper = node.kind is NodeKind.CALL and is_only_op(level.graph, node.name)
         if known and (depth < MAX_DEPTH or wrapper) and len(self._nodes) + size <= MAX_NODES:
             return known
         self._not_drawn.update(dict.fromkeys(call.function for call in known))
         return []
-
-    def _accepts(self, node: Node, call: Call, level: _Level) -> bool:
-        """Tell whether a body has the inputs and outputs of the call; a damaged file's may not."""
-        function = self._top.functions[call.function]
-        refs = (*_flat_refs(function.inputs), *_flat_refs(function.outputs))
-        if not all(ref.node in function for ref in refs):
-            return False
-        takes, gives = len(_flat_refs(function.inputs)), len(_flat_refs(function.outputs))
-        ports = [a.edge.target_port for a in level.graph.incoming(node.name)]
-        given = sum(port is not None for port in ports)
-        if node.kind is NodeKind.CALL:
-            return takes >= given and gives >= len(node.outputs)
-        if call.role == "cond":
-            return takes >= given and gives == 1
-        if call.role == "body":
-            return takes == gives == given
-        if node.kind is NodeKind.CONTROL_FLOW:
-            return takes >= given - 1
-        return True
 
     # -- one op ---------------------------------------------------------------------------
 
@@ -226,7 +196,7 @@ class _Inliner:
 
     def _read_ports(self, node: Node, level: _Level) -> set[int]:
         """Return the outputs of an op that something reads; an Identity that leads nowhere does not."""
-        results = _flat_refs(level.graph.outputs)
+        results = flat_refs(level.graph.outputs)
         returned = {ref.node for ref in results}
         read = {ref.port for ref in results if ref.node == node.name}
         for arrow in level.graph.outgoing(node.name):
@@ -244,7 +214,7 @@ class _Inliner:
         function = self._top.functions[call.function]
         inner = self._enter(node, call, level)
         incoming = level.graph.incoming(node.name)
-        arguments = _flat_refs(function.inputs)
+        arguments = flat_refs(function.inputs)
         for arrow in incoming:
             port = arrow.edge.target_port
             if port is not None and port < len(arguments):
@@ -255,7 +225,7 @@ class _Inliner:
                 if ref in level.known:
                     inner.known[arguments[port]] = level.known[ref]
         self._place(inner)
-        for port, ref in enumerate(_flat_refs(function.outputs)):
+        for port, ref in enumerate(flat_refs(function.outputs)):
             result = self._resolve(ref, inner)
             level.sources[TensorRef(node.name, port)] = result
             if ref in inner.known:
@@ -281,7 +251,7 @@ class _Inliner:
         """Open the frame of a body; a wrapper around a single call gets none of its own."""
         function = self._top.functions[call.function]
         flat_call = level.names.get(node.name) or self._flat_name(node.name, level.prefix)
-        if node.kind is NodeKind.CALL and _is_only_op(level.graph, node.name):
+        if node.kind is NodeKind.CALL and is_only_op(level.graph, node.name):
             return _Level(function, flat_call, level.body)
         parent = level.body
         key = f"{flat_call}#{call.role}"
@@ -292,14 +262,14 @@ class _Inliner:
             call.role,
             parent.key if parent else None,
             parent.depth + 1 if parent else 1,
-            _body_title(node, call),
+            body_title(node, call),
         )
         self._bodies[key] = body
         return _Level(function, flat_call, body)
 
     def _starts_of(self, level: _Level) -> list[str]:
         """Return the flat nodes of a body that nothing inside it comes before."""
-        arguments = {ref.node for ref in _flat_refs(level.graph.inputs)}
+        arguments = {ref.node for ref in flat_refs(level.graph.inputs)}
         starts: list[str] = []
         for node in level.graph.nodes():
             before = {a.source for a in level.graph.incoming(node.name)} - arguments
@@ -314,7 +284,7 @@ class _Inliner:
         last = [n for n in last if not any(level.graph[s].op == "NoOp" for s in level.graph.dag[n])]
         if last:
             return [level.names[name] for name in last if name in level.names]
-        results = [self._resolve(ref, level).node for ref in _flat_refs(level.graph.outputs)]
+        results = [self._resolve(ref, level).node for ref in flat_refs(level.graph.outputs)]
         return list(dict.fromkeys(results))
 
     # -- branches -------------------------------------------------------------------------
@@ -324,7 +294,7 @@ class _Inliner:
         diamond = self._add(replace(node, outputs=(), calls=()), level)
         level.names[node.name] = diamond
         for arrow in level.graph.incoming(node.name):
-            if not _is_handle(arrow):
+            if not is_handle(arrow):
                 self._connect(arrow, level, diamond)
         branches: list[_Level] = []
         for call in sorted(bodies, key=lambda call: call.role == "else_branch"):
@@ -339,17 +309,17 @@ class _Inliner:
 
     def _choose(self, inner: _Level, diamond: str, word: str, arrows: Sequence[Arrow]) -> None:
         """A branch that takes nothing from the diamond still runs only when it is chosen."""
-        inside = [n for n in inner.names.values() if n in self._nodes]
-        if not inside or any(arrow.source == diamond for arrow in arrows):
+        if any(arrow.source == diamond for arrow in arrows):
             return
-        results = [self._resolve(ref, inner).node for ref in _flat_refs(inner.graph.outputs)]
-        first = [*self._starts_of(inner), *(name for name in results if name in inside)]
+        inside = [name for name in inner.names.values() if name in self._nodes]
+        first = [name for name in self._starts_of(inner) if name in inside]
+        first = [name for name in first if self._nodes[name].op not in PLUMBING]
+        first += [name for name in inside if self._nodes[name].kind is NodeKind.CONST]
         for start in first[:1]:
-            edge = Edge(EdgeKind.CONTROL, None, None, label=word)
-            self._arrows.append(Arrow(diamond, start, edge))
+            self._arrows.append(Arrow(diamond, start, replace(_CONTROL, label=word)))
 
     def _merge(self, node: Node, branches: Sequence[_Level], level: _Level, diamond: str) -> None:
-        results = [_flat_refs(inner.graph.outputs) for inner in branches]
+        results = [flat_refs(inner.graph.outputs) for inner in branches]
         variable = node.variable or self._agreed(node, branches, results)
         merge_node = Node(
             node.name, "Merge", NodeKind.CONTROL_FLOW, node.outputs, variable=variable
@@ -361,12 +331,23 @@ class _Inliner:
             for port in shown:
                 spec = node.outputs[port] if port < len(node.outputs) else None
                 self._data(refs[port], Edge(target_port=port, tensor=spec), inner, merge)
-            for end in () if shown else self._ends_of(inner) or [diamond]:
-                word = branch_word(inner.body.role) if inner.body and end == diamond else None
-                self._arrows.append(Arrow(end, merge, replace(_CONTROL, label=word)))
+            if not shown:
+                self._end_in(merge, inner, diamond)
         for port in range(len(node.outputs)):
             level.sources[TensorRef(node.name, port)] = TensorRef(merge, port)
         level.ends[node.name] = [merge]
+
+    def _end_in(self, merge: str, inner: _Level, diamond: str) -> None:
+        """A branch without results is over when its last op is; one without ops is a way past."""
+        idle = self._simple and all(
+            n.op in PLUMBING or n.kind in (NodeKind.INPUT, NodeKind.CONST)
+            for n in inner.graph.nodes()
+        )
+        for end in [] if idle else self._ends_of(inner):
+            self._arrows.append(Arrow(end, merge, _CONTROL))
+        if idle and inner.body:
+            word = branch_word(inner.body.role)
+            self._arrows.append(Arrow(diamond, merge, replace(_CONTROL, label=word)))
 
     def _agreed(
         self, node: Node, branches: Sequence[_Level], results: Sequence[Sequence[TensorRef]]
@@ -375,7 +356,9 @@ class _Inliner:
         found: list[str] = []
         for port in range(len(node.outputs)):
             names = {
-                self._name(refs[port], inner) if port < len(refs) else None
+                self._name(behind_identity(inner.graph, refs[port]), inner)
+                if port < len(refs)
+                else None
                 for inner, refs in zip(branches, results, strict=True)
             }
             name = names.pop()
@@ -400,7 +383,7 @@ class _Inliner:
         `first` is the op's input that becomes argument 0; `direct` are arguments that pass the
         entry by.
         """
-        arguments = _flat_refs(inner.graph.inputs)
+        arguments = flat_refs(inner.graph.inputs)
         for arrow in level.graph.incoming(node.name):
             port = arrow.edge.target_port
             if port is None or not 0 <= port - first < len(arguments):
@@ -410,7 +393,7 @@ class _Inliner:
             name = self._name(ref, level)
             if name:
                 inner.known[argument] = name
-            if _is_handle(arrow) or port - first in direct:
+            if is_handle(arrow) or port - first in direct:
                 inner.sources[argument] = self._resolve(ref, level)
             else:
                 inner.sources[argument] = TensorRef(entry, port)
@@ -425,13 +408,14 @@ class _Inliner:
         roles = {call.role: call for call in node.calls}
         body_graph = self._top.functions[roles["body"].function]
         cond_graph = self._top.functions[roles["cond"].function]
-        arguments, results = _flat_refs(body_graph.inputs), _flat_refs(body_graph.outputs)
-        constant = {i for i, ref in enumerate(results) if ref == arguments[i]}
-        constant |= {i for i, ref in enumerate(results) if _passes(body_graph, ref, arguments[i])}
+        arguments, results = flat_refs(body_graph.inputs), flat_refs(body_graph.outputs)
+        constant = {
+            i for i, ref in enumerate(results) if behind_identity(body_graph, ref) == arguments[i]
+        }
         counting: set[int] = set()
         if self._simple:
             counting = set(range(len(results))) - constant - self._read_ports(node, level)
-            counting = {i for i in counting if _only_counts(body_graph, cond_graph, i)}
+            counting = {i for i in counting if only_counts(body_graph, cond_graph, i)}
         head = self._add(replace(node, calls=()), level)
         level.names[node.name] = head
         for arrow in level.graph.incoming(node.name):
@@ -441,7 +425,7 @@ class _Inliner:
         for role in ("cond", "body"):
             inner = self._enter(node, roles[role], level)
             self._pass_arguments(node, inner, level, head, "", direct=direct)
-            skipped = _counting_ops(inner.graph, counting) if role == "body" else set()
+            skipped = counting_ops(inner.graph, counting) if role == "body" else set()
             inner.names.update(dict.fromkeys(skipped, ""))
             self._place(inner)
             self._lead_back(node, inner, head, direct, role)
@@ -461,7 +445,7 @@ class _Inliner:
     def _lead_back(
         self, node: Node, inner: _Level, head: str, skipped: set[int], role: str
     ) -> None:
-        for port, ref in enumerate(_flat_refs(inner.graph.outputs)):
+        for port, ref in enumerate(flat_refs(inner.graph.outputs)):
             if role == "body" and port in skipped:
                 continue
             source = self._resolve(ref, inner)
@@ -478,7 +462,7 @@ class _Inliner:
         user = self._place_plain(replace(node, calls=()), level)
         for call in bodies:
             inner = self._enter(node, call, level)
-            for ref in _flat_refs(inner.graph.inputs):
+            for ref in flat_refs(inner.graph.inputs):
                 argument = inner.graph[ref.node]
                 named = replace(argument, label=argument.label or argument.name)
                 inner.names[ref.node] = name = self._add(named, inner)
@@ -492,104 +476,12 @@ class _Inliner:
         for binding in inner.graph.outputs:
             for ref in binding.tensors:
                 spec = inner.graph.tensor(ref)
-                label = self._name(ref, inner) or binding.name
+                label = self._name(behind_identity(inner.graph, ref), inner) or binding.name
                 outputs = (spec,) if spec is not None else ()
                 result = Node(binding.name, "output", NodeKind.OUTPUT, outputs, label=label)
                 name = self._add(result, inner)
                 self._data(ref, Edge(tensor=spec), inner, name)
 
 
-def _body_title(node: Node, call: Call) -> str:
-    """Name a body by what it is to the op that calls it, and where that is."""
-    words = _body_words(node, call)
-    if node.source is None:
-        return words
-    return f"{words} · {_short_place(node.source, _MOST_TITLE - len(words) - 3)}"
-
-
-def _body_words(node: Node, call: Call) -> str:
-    if node.kind is NodeKind.CALL:
-        return call.function
-    if call.role in ("cond", "body"):
-        return f"{'condition' if call.role == 'cond' else 'body'} of while"
-    if node.kind is not NodeKind.CONTROL_FLOW:
-        return f"{call.role} of {node.op}"
-    # The last branch runs for every index that has none of its own.
-    last = call.role.startswith("branches[") and call.role == node.calls[-1].role
-    return f"{branch_word(call.role)} or other" if last else branch_word(call.role)
-
-
-def _short_place(source: SourceLine, room: int) -> str:
-    """Return `long_fi….py:12`: what is cut for room is the file's name, never the line."""
-    file, line = source.file.rpartition("/")[2], f":{source.line}"
-    spare = max(room - len(line), 8)
-    if len(file) > spare:
-        file = f"{file[: spare - 4]}….py" if file.endswith(".py") else f"{file[: spare - 1]}…"
-    return file + line
-
-
-def branch_word(role: str) -> str:
-    """Return the word for a branch in a diagram: `then`, `else`, `branch 2`."""
-    if role.startswith("branches["):
-        return f"branch {role[len('branches[') : -1]}"
-    return role.removesuffix("_branch")
-
-
-def _is_handle(arrow: Arrow) -> bool:
-    """Tell whether an edge carries a variable's handle, which is the same everywhere."""
-    return arrow.edge.tensor is not None and arrow.edge.tensor.dtype == "resource"
-
-
-def _flat_refs(bindings: Iterable[Binding]) -> list[TensorRef]:
-    return [ref for binding in bindings for ref in binding.tensors]
-
-
 def _follow(sources: Mapping[TensorRef, TensorRef], ref: TensorRef) -> TensorRef:
     return sources.get(ref, ref)
-
-
-def _order(graph: Graph) -> list[Node]:
-    """Return the nodes so that every producer comes before its consumers, else in trace order."""
-    position = {name: index for index, name in enumerate(graph.dag)}
-    ordered = nx.lexicographical_topological_sort(graph.dag, key=position.__getitem__)
-    return [graph[name] for name in ordered]
-
-
-def _is_only_op(graph: Graph, name: str) -> bool:
-    """Tell whether a graph is no more than a wrapper around one call."""
-    return all(
-        node.name == name
-        or node.kind in (NodeKind.INPUT, NodeKind.VARIABLE, NodeKind.CONST)
-        or node.op in ("Identity", "NoOp", "Placeholder")
-        for node in graph.nodes()
-    )
-
-
-def _passes(graph: Graph, result: TensorRef, argument: TensorRef) -> bool:
-    """Tell whether a result is an argument behind nothing but Identity ops."""
-    while graph[result.node].op == "Identity":
-        before = [a for a in graph.incoming(result.node) if a.edge.kind is EdgeKind.DATA]
-        if len(before) != 1:
-            return False
-        result = TensorRef(before[0].source, before[0].edge.source_port or 0)
-    return result == argument
-
-
-def _counting_ops(body: Graph, counting: Iterable[int]) -> set[str]:
-    """Return the ops of a loop body that only carry the given loop variables on."""
-    arguments, results = _flat_refs(body.inputs), _flat_refs(body.outputs)
-    found: set[str] = set()
-    for index in counting:
-        after = nx.descendants(body.dag, arguments[index].node)
-        found |= after & (nx.ancestors(body.dag, results[index].node) | {results[index].node})
-    return found
-
-
-def _only_counts(body: Graph, cond: Graph, index: int) -> bool:
-    """Tell whether a loop variable influences nothing but itself."""
-    argument = _flat_refs(body.inputs)[index].node
-    result = _flat_refs(body.outputs)[index].node
-    after = nx.descendants(body.dag, argument)
-    own = nx.ancestors(body.dag, result) | {result}
-    tested = _flat_refs(cond.inputs)[index].node
-    return bool(after) and after <= own and not any(True for _ in cond.dag.successors(tested))

@@ -111,20 +111,29 @@ def call_site(traceback: Sequence[Any] | None, op_type: str) -> CallSite:
     body_start = max(
         (i + 1 for i, f in enumerate(frames) if f.function == "func_graph_from_py_func"), default=0
     )
-    own = [f for f in frames[max(start, body_start) :] if is_user_file(f.file)]
+    outside = _statements_of(frames[start:body_start])
+    # A lambda that TensorFlow traces as a body stands in the statement that passes it.
     statements = tuple(
-        found for f in reversed(own) if (found := statement_at(f.file, f.line, f.function))
+        found.as_a_lambda() if found in outside else found
+        for found in _statements_of(frames[max(start, body_start) :])
     )
     line = frames[user]
     written = statement_at(line.file, line.line, line.function)
     # Where TensorFlow traces a body of its own below the user's line (a loop's counter), the
-    # line does not hold the call.
-    text = written.text if written and user >= body_start else None
+    # line does not hold the call: no operator in it is the op's.
+    text = (written.text if written else None) if user >= body_start else ""
     return CallSite(
         SourceLine(shown_path(line.file), line.line, line.function),
         _public_name(frames[max(user + 1, body_start) :], op_type, text),
         statements,
     )
+
+
+def _statements_of(frames: Sequence[_Frame]) -> list[Statement]:
+    """Return the user's statements among some frames, innermost first."""
+    own = (frame for frame in reversed(frames) if is_user_file(frame.file))
+    found = (statement_at(frame.file, frame.line, frame.function) for frame in own)
+    return [statement for statement in found if statement is not None]
 
 
 def _first_frame_of_trace(frames: Sequence[_Frame]) -> int:

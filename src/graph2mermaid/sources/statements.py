@@ -6,12 +6,11 @@ import ast
 import bisect
 import functools
 import linecache
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from graph2mermaid.graph import Node
+from graph2mermaid.graph import Arrow, Node, NodeKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +25,15 @@ class Statement:
     targets: tuple[str, ...] = ()
     """What it assigns a computed value to: `('product',)`, `('a', 'b')` for an unpacking."""
     returns: bool = False
+    """It hands a computed value to the caller."""
     calls: tuple[str, ...] = ()
     """The last word of every call in it, and the symbol of every operator."""
+    outermost: str = ""
+    """The one of these that is carried out last, so that its result is the value."""
+
+    def as_a_lambda(self) -> Statement:
+        """Return what a frame says of it that runs a lambda in it, not the statement itself."""
+        return replace(self, targets=(), returns=True)
 
 
 def statement_at(file: str, line: int, function: str = "") -> Statement | None:
@@ -45,20 +51,39 @@ def statement_at(file: str, line: int, function: str = "") -> Statement | None:
 @functools.lru_cache(maxsize=4096)
 def _describe(file: str, function: str, line: int, text: str) -> Statement:
     starts, statements = _statements(file)
-    node = statements[bisect.bisect_right(starts, line) - 1][0]
-    # `f = tf.function(lambda x: x + 1.0)`: f is the function, and the sum is what it returns.
-    # `part = whole.prune(...)` at module level: the ops are in part, which is none of them.
-    expression = _in_lambda(function, node)
-    targets = () if expression or function == "<module>" else _targets(node)
-    return Statement(
-        file,
-        line,
-        function,
-        text,
-        targets,
-        expression or isinstance(node, ast.Return),
-        tuple(_called_words(node)),
-    )
+    at = bisect.bisect_right(starts, line) - 1
+    node = statements[at][0]
+    value = _value(node)
+    computed = isinstance(value, _COMPUTED)
+    targets = _targets(node) if computed else ()
+    returns = computed and isinstance(node, ast.Return)
+    if at and _share_a_line(statements[at - 1][0], node):
+        targets, returns = (), False  # `a = f(x); b = g(x)`: a line does not tell which
+    if _in_lambda(function, node):
+        # `f = tf.function(lambda x: x + 1.0)`: f is the function, and the sum is what it returns.
+        lambdas = [part.body for part in ast.walk(node) if isinstance(part, ast.Lambda)]
+        targets, returns = (), all(isinstance(body, _COMPUTED) for body in lambdas)
+    elif function == "<module>":
+        # `part = whole.prune(...)`: the ops are in part, which is none of them.
+        targets = ()
+    calls = tuple(_called_words(value if targets and value is not None else node))
+    if isinstance(node, ast.AugAssign):
+        calls = (_SYMBOLS.get(type(node.op), "?"), *calls)
+    return Statement(file, line, function, text, targets, returns, calls, _outermost(node))
+
+
+_COMPUTED = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript)
+
+
+def _value(node: ast.stmt) -> ast.expr | None:
+    if isinstance(node, ast.AugAssign):
+        return ast.BinOp(node.target, node.op, node.value)
+    return node.value if isinstance(node, ast.Assign | ast.AnnAssign | ast.Return) else None
+
+
+def _share_a_line(one: ast.stmt, other: ast.stmt) -> bool:
+    named = isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    return one.lineno == other.lineno and not named
 
 
 def _in_lambda(function: str, node: ast.stmt) -> bool:
@@ -91,21 +116,20 @@ def _statements(file: str) -> tuple[list[int], list[tuple[ast.stmt, str]]]:
 
 
 def _targets(node: ast.stmt) -> tuple[str, ...]:
-    if isinstance(node, ast.Assign) and len(node.targets) == 1:
-        target, value = node.targets[0], node.value
-    elif isinstance(node, ast.AnnAssign) and node.value is not None:
-        target, value = node.target, node.value
-    elif isinstance(node, ast.AugAssign):
-        return (ast.unparse(node.target),)
+    """Return what a value is assigned to: one name, or one for each part of an unpacked value."""
+    if isinstance(node, ast.Assign):
+        target = node.targets[0]  # of `a = b = f(x)` the first
+        if len(node.targets) > 1 and any(isinstance(t, ast.Tuple | ast.List) for t in node.targets):
+            return ()
+    elif isinstance(node, ast.AnnAssign | ast.AugAssign):
+        target = node.target
     else:
         return ()
-    if not isinstance(value, ast.Call | ast.BinOp | ast.UnaryOp | ast.Compare | ast.Subscript):
+    parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+    if any(isinstance(part, ast.Starred | ast.Tuple | ast.List) for part in parts):
         return ()
-    if isinstance(target, ast.Tuple | ast.List):
-        if any(isinstance(part, ast.Starred | ast.Tuple | ast.List) for part in target.elts):
-            return ()
-        return tuple(ast.unparse(part) for part in target.elts)
-    return (ast.unparse(target),)
+    names = tuple(map(ast.unparse, parts))
+    return () if any(", " in name for name in names) else names
 
 
 _SYMBOLS: dict[type[ast.AST], str] = {
@@ -132,41 +156,75 @@ _SYMBOLS: dict[type[ast.AST], str] = {
 }
 
 
-def _called_words(node: ast.stmt) -> Iterable[str]:
+def _called_words(node: ast.AST) -> Iterable[str]:
     for part in ast.walk(node):
-        if isinstance(part, ast.Call):
-            yield ast.unparse(part.func).rpartition(".")[2]
-        elif type(part) in _SYMBOLS:
-            yield _SYMBOLS[type(part)]
+        if word := _word(part):
+            yield word
+
+
+def _word(part: ast.AST) -> str:
+    """Return the last word of a call, or the symbol of an operator."""
+    if isinstance(part, ast.Call):
+        return ast.unparse(part.func).rpartition(".")[2]
+    return _SYMBOLS.get(type(part), "")
+
+
+def _outermost(node: ast.stmt) -> str:
+    value = _value(node)
+    if isinstance(value, ast.BinOp | ast.UnaryOp):
+        return _word(value.op)
+    if isinstance(value, ast.Compare):
+        return _word(value.ops[0]) if len(value.ops) == 1 else ""
+    return _word(value) if value is not None else ""
 
 
 def assigned_variables(
-    ops: Sequence[tuple[Node, tuple[Statement, ...]]],
+    ops: Sequence[tuple[Node, tuple[Statement, ...]]], arrows: Iterable[Arrow] = ()
 ) -> dict[str, str]:
     """Tell which Python variable holds the result of which op.
 
     Args:
         ops: The ops of one function in trace order, each with the statements that lead to it,
             innermost first.
+        arrows: The edges among them.
 
     Returns:
         For op names, the variable, or several joined by `, ` when the op's outputs are unpacked.
         Python runs the outermost call of a statement last, so of the ops that one execution of
-        a statement makes, the last one with an output is the value. What cannot be told (a call
-        of unknown length in an unrolled loop) is left out.
+        a statement makes, the last one with an output is the value. What cannot be told (the
+        argument of a call that itself makes no op here, one of several results) is left out.
     """
+    readers: dict[str, list[str]] = {}
+    for arrow in arrows:
+        if arrow.edge.source_port is not None:
+            readers.setdefault(arrow.source, []).append(arrow.target)
     found: dict[str, str] = {}
-    run: list[Node] = []
+    run: list[_Made] = []
     current: Statement | None = None
-    for node, statements in [*ops, (None, ())]:
+    for node, statements in ops:
         statement = _assigning(statements)
-        if statement != current or node is None:
-            if current is not None:
-                found.update(_values_of(run, current))
+        if statement != current:
+            found.update(_values_of(run, current, readers))
             run, current = [], statement
-        if node is not None:
-            run.append(node)
+        run.append(_Made(node, bool(statements) and statements[0] == statement))
+    found.update(_values_of(run, current, readers))
     return found
+
+
+class _Made(NamedTuple):
+    """An op that a statement makes."""
+
+    node: Node
+    directly: bool
+    """By a call that stands in the statement itself."""
+
+    @property
+    def word(self) -> str:
+        return (self.node.api or self.node.op).rpartition(".")[2]
+
+    def is_like(self, other: _Made) -> bool:
+        ours, theirs = self.node, other.node
+        return (ours.op, ours.api, self.directly) == (theirs.op, theirs.api, other.directly)
 
 
 def _assigning(statements: Iterable[Statement]) -> Statement | None:
@@ -179,17 +237,54 @@ def _assigning(statements: Iterable[Statement]) -> Statement | None:
     return None
 
 
-def _values_of(run: Sequence[Node], statement: Statement) -> dict[str, str]:
-    made = [node for node in run if node.outputs and node.op != "Placeholder"]
-    if not made:
+def _values_of(
+    run: Sequence[_Made], statement: Statement | None, readers: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
+    made = [m for m in run if m.node.outputs and m.node.op not in ("Placeholder", "NoOp")]
+    if not made or statement is None:
         return {}
     last = made[-1]
-    name = ", ".join(statement.targets)
-    if len(statement.targets) > 1 and len(statement.targets) != len(last.outputs):
+    if len(statement.targets) != len(last.node.outputs):
         return {}
-    word = (last.api or last.op).rpartition(".")[2]
-    in_one_run = statement.calls.count(word)
-    alike = [node for node in made if (node.op, node.api) == (last.op, last.api)]
-    if in_one_run and len(alike) % in_one_run == 0:
-        return {node.name: name for node in alike[in_one_run - 1 :: in_one_run]}
-    return {last.name: name}
+    values = [last]
+    if last.directly and last.word in statement.calls:
+        if last.word != statement.outermost:
+            return {}  # an argument of the call whose result is kept
+        values = _last_of_each_run(made, statement.calls.count(last.word))
+    elif len(statement.calls) == 1 and all(_is_call(m, last) for m in made):
+        values = made  # `x = step(x)` in a Python loop, where step is a tf.function
+    names = [value.node.name for value in values]
+    if _others_are_read(names, [m.node.name for m in made], readers):
+        return {}
+    return dict.fromkeys(names, ", ".join(statement.targets))
+
+
+def _last_of_each_run(made: Sequence[_Made], in_one_run: int) -> list[_Made]:
+    """Tell the runs of a statement in an unrolled loop apart: each makes the same ops in order.
+
+    `in_one_run` is how many ops like the last one a run makes.
+    """
+    runs, rest = divmod(sum(m.is_like(made[-1]) for m in made), in_one_run)
+    length, left = divmod(len(made), runs or 1)
+    if rest or left or not all(m.is_like(made[at % length]) for at, m in enumerate(made)):
+        return [made[-1]]
+    return list(made[length - 1 :: length])
+
+
+def _is_call(made: _Made, last: _Made) -> bool:
+    return made.directly and made.node.kind is NodeKind.CALL and made.is_like(last)
+
+
+def _others_are_read(
+    values: Sequence[str], made: Sequence[str], readers: Mapping[str, Sequence[str]]
+) -> bool:
+    """Tell whether something else that a statement makes is read outside of it.
+
+    Then its value is more than one tensor. What leads to the value is read again by gradients.
+    """
+    inside = set(made)
+    leads = set(values)
+    for name in reversed(made):
+        if leads.intersection(readers.get(name, ())):
+            leads.add(name)
+    return any(not inside.issuperset(readers.get(name, ())) for name in inside - leads)

@@ -108,7 +108,7 @@ def _walk(func_graph: Any) -> _Walked:
         )
         sites.append((node, site))
         walked.arrows += _arrows_into(op)
-    variables = assigned_variables([(node, site.statements) for node, site in sites])
+    variables = assigned_variables([(node, site.statements) for node, site in sites], walked.arrows)
     for node, _ in sites:
         variable = variables.get(node.name)
         walked.nodes[node.name] = replace(node, variable=variable) if variable else node
