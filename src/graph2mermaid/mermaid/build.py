@@ -241,15 +241,17 @@ def _links(graph: Graph) -> Iterable[Link]:
     seen: dict[tuple[str, str, tuple[str, ...], bool], int] = {}
     for arrow in graph.arrows():
         key = (arrow.source, arrow.target, tuple(_edge_words(graph, arrow)), _dotted(arrow))
-        seen[key] = seen.get(key, 0) + arrow.edge.count
+        # A merged edge into a group stands for readers of the same tensor; its words count tensors.
+        times = 1 if arrow.edge.target_port is None else arrow.edge.count
+        seen[key] = seen.get(key, 0) + times
     for arrow in graph.back_edges:
         words = (
             tuple(_edge_words(graph, arrow)) if arrow.edge.label is None else (arrow.edge.label,)
         )
         seen.setdefault((arrow.source, arrow.target, words, True), 1)
     for (source, target, words, dotted), count in seen.items():
-        times = () if count == 1 or dotted else (f"× {count}",)
-        yield Link(source, target, (*words, *times)[:3], dotted)
+        repeated = () if count == 1 or dotted else (f"× {count}",)
+        yield Link(source, target, (*words, *repeated)[:3], dotted)
 
 
 def _dotted(arrow: Arrow) -> bool:
@@ -265,7 +267,10 @@ def _edge_words(graph: Graph, arrow: Arrow) -> Iterable[str]:
     if edge.kind is EdgeKind.CONTROL:
         return
     if edge.source_port is None:  # several tensors in one
-        yield str(edge.tensor) if edge.tensor is not None else f"{edge.count} tensors"
+        if edge.tensor is not None:
+            yield str(edge.tensor)
+        elif edge.label is None:
+            yield f"{edge.count} tensors"
         return
     if source.kind in _NAMED and edge.label is None:
         return
@@ -311,7 +316,10 @@ def _description(graph: Graph) -> str:
     words = {
         NodeKind.INPUT: "argument",
         NodeKind.VARIABLE: "variable",
+        NodeKind.CONST: "constant",
         NodeKind.OP: "op",
+        NodeKind.CALL: "call",
+        NodeKind.CONTROL_FLOW: "control flow op",
         NodeKind.GROUP: "group",
         NodeKind.OUTPUT: "result",
     }

@@ -122,6 +122,7 @@ def page_graph(
         return stub.name
 
     merged: dict[object, Arrow] = {}
+    tensors: dict[object, set[tuple[str, int | None]]] = {}
     for number, arrow in enumerate(_touching(graph, own)):
         source, target = end(arrow.source), end(arrow.target)
         moved = (source, target) != (arrow.source, arrow.target)
@@ -132,6 +133,10 @@ def page_graph(
         if source != arrow.source and edge.kind is EdgeKind.DATA and edge.label is None:
             edge = replace(edge, label=graph[arrow.source].tensor_name(edge.source_port))
         merged[key] = _joined(merged.get(key), Arrow(source, target, edge))
+        tensors.setdefault(key, set()).add((arrow.source, edge.source_port))
+    for which, carried in tensors.items():
+        if len(carried) > 1:
+            merged[which] = _several(merged[which], len(carried))
     back: dict[object, Arrow] = {}
     for arrow in graph.back_edges:
         if arrow.source in own or arrow.target in own:
@@ -156,6 +161,22 @@ def _touching(graph: Graph, own: Mapping[str, object]) -> Iterator[Arrow]:
         for arrow in graph.outgoing(name):
             if arrow.target not in own:
                 yield arrow
+
+
+def _several(arrow: Arrow, count: int) -> Arrow:
+    """Say how many different tensors a merged edge carries."""
+    edge = arrow.edge
+    if edge.kind is EdgeKind.CONTROL or edge.label is not None:
+        return arrow
+    handles = edge.tensor is not None and edge.tensor.dtype == "resource"
+    return arrow._replace(
+        edge=replace(
+            edge,
+            source_port=None,
+            label=f"{count} {'variables' if handles else 'tensors'}",
+            tensor=None if handles else edge.tensor,
+        )
+    )
 
 
 def _joined(known: Arrow | None, arrow: Arrow) -> Arrow:

@@ -219,7 +219,8 @@ def _exported_names(file: str, function: str) -> tuple[str, ...]:
             names = getattr(found, attribute, None) or ()
             public = tuple(n for n in names if not n.startswith(_NOT_OP_NAMES))
             if public:
-                return public
+                first = "" if attribute == "_tf_api_names" else "compat.v1."
+                return tuple(f"{first}{name}" for name in public)
         found = getattr(found, "__wrapped__", None)
     return ()
 
