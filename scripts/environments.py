@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -70,9 +71,10 @@ def _candidates(version: str) -> Iterator[tuple[str, Mapping[str, str]]]:
     for installed in _pyenv_versions():
         if installed.startswith(f"{version}."):
             yield f"python{version}", {"PYENV_VERSION": installed}
-    pyenv_root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    for path in sorted(pyenv_root.glob(f"versions/{version}.*/bin/python"), reverse=True):
-        yield str(path), {}
+    pyenv_root = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")  # noqa: PTH111
+    # Unlike Path.glob, this passes over folders that belong to somebody else.
+    for path in sorted(glob(f"{pyenv_root}/versions/{version}.*/bin/python"), reverse=True):  # noqa: PTH207
+        yield path, {}
     yield f"/usr/bin/python{version}", {}
 
 

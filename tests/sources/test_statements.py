@@ -182,8 +182,10 @@ def names(tmp_path: Path, body: str) -> dict[str, str]:
             "for _ in range(2):\n    x = x + x + 1.0\nreturn x",
             {"add_1": "x", "add_3": "x"},
         ),
-        ("for i in range(2):\n    x = x + x\n    y = x * 2.0\nreturn y",
-         {"add": "x", "add_1": "x", "mul": "y", "mul_1": "y"}),
+        (
+            "for i in range(2):\n    x = x + x\n    y = x * 2.0\nreturn y",
+            {"add": "x", "add_1": "x", "mul": "y", "mul_1": "y"},
+        ),
         ("y = tf.nn.softmax(tf.exp(x)); return y", {}),
     ],
     ids=[
@@ -213,6 +215,16 @@ def test_the_last_op_of_a_statement_is_its_value(tmp_path: Path, body: str, expe
     assert names(tmp_path, body) == expected
 
 
+GRADIENTS = """
+w = x + 1.0
+with tf.GradientTape() as tape:
+    tape.watch([x, w])
+    loss = tf.reduce_sum(tf.tanh(x) * w)
+g = tape.gradient(loss, [x, w])
+return g[0] + g[1]
+"""
+
+
 @tf_only
 @pytest.mark.parametrize(
     "body",
@@ -228,8 +240,7 @@ def test_the_last_op_of_a_statement_is_its_value(tmp_path: Path, body: str, expe
         "m = tf.nn.moments(x, [0])\nreturn m[0]",
         "y = tf.unique(x)\nreturn y[0] + y.y",
         "if (y := tf.exp(x)) is not None:\n    return y",
-        "with tf.GradientTape() as tape:\n    tape.watch(x)\n    z = 1.0\n"
-        "g = tape.gradient(tf.tanh(x), [x, x])\nreturn g",
+        GRADIENTS,
         "return tf.map_fn(lambda r: tf.exp(r), x)",
     ],
     ids=[

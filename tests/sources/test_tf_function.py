@@ -263,7 +263,7 @@ class _Callable:
         (lambda: _top, "_top"),
         (lambda: tf.function(_top), "_top"),
         (lambda: functools.partial(_top), "_top"),
-        (lambda: _Callable(), "__call__"),
+        (_Callable, "__call__"),
         (lambda: _Callable().method, "method"),
     ],
     ids=["function", "tf.function", "partial", "object", "method"],

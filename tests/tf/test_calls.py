@@ -203,7 +203,7 @@ class TestWhichTrace:
     def test_a_changed_attribute_is_seen(self):
         """A method is traced anew for each object, and for what the object is now."""
 
-        class Scaler(tf.Module):
+        class Scaler(tf.Module):  # type: ignore[name-defined]
             def __init__(self, k):
                 super().__init__()
                 self.k = k

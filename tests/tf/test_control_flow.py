@@ -57,8 +57,11 @@ class TestIf:
 
     def test_titles_keep_the_line(self, branches: Drawn):
         """However long the file's name is, the line is in the title, and the title is not cut."""
-        line = branches.graph["cond"].source.line
-        assert all(title.endswith(f":{line}") and len(title) <= 40 for title in branches.titles)
+        source = branches.graph["cond"].source
+        assert source is not None
+        assert all(
+            title.endswith(f":{source.line}") and len(title) <= 40 for title in branches.titles
+        )
 
 
 def test_a_result_that_the_user_did_not_ask_for_is_not_drawn():
@@ -158,7 +161,8 @@ class TestTensorArray:
     def test_a_tensor_array_is_a_list_of_tensors(self, rows: Drawn):
         """There is no op called TensorArray; variants join the ops that stand for it."""
         assert not any(op.startswith("TensorArray") for op in rows.types())
-        (into,) = [a for a in rows.graph.incoming("while") if a.edge.tensor.dtype == "variant"]
+        arrows = rows.graph.incoming("while")
+        (into,) = [a for a in arrows if a.edge.tensor and a.edge.tensor.dtype == "variant"]
         assert rows.graph[into.source].op == "TensorListReserve"
         stack = next(n.name for n in rows.graph.nodes() if n.op == "TensorListStack")
         assert rows.graph.incoming(stack)[0].source == "while"

@@ -82,7 +82,7 @@ def test_ports_past_the_first_are_named():
     """`split` and `split:1` are not mixed up."""
 
     def ports(x):
-        first, second = tf.split(x, 2)
+        first, second = tf.split(x, 2)  # noqa: RUF059 - the second output is read
         values, _ = tf.math.top_k(x, 2)
         uniq, idx = tf.unique(x)
         return second + values, uniq, idx

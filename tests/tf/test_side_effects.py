@@ -62,8 +62,7 @@ class TestOrder:
         links = nx.DiGraph((link.source, link.target) for link in step.diagram.links)
         boxes = {box.lines[0]: name for name, box in step.diagram.boxes.items()}
         order = ["AssignAddVariableOp", "tf.print", "if", "merge", "before"]
-        for first, second in zip(order, order[1:], strict=False):
-            assert nx.has_path(links, boxes[first], boxes[second]), (first, second)
+        assert all(nx.has_path(links, boxes[a], boxes[b]) for a, b in nx.utils.pairwise(order))
 
     def test_a_check_is_a_branch_that_fails(self, step: Drawn):
         """The check stands in the else branch; the other way is past it."""
@@ -161,7 +160,7 @@ class TestVariablesMadeInside:
     def test_on_the_first_call(self):
         """It is a captured variable; its initial value is no part of the function."""
 
-        class Lazy(tf.Module):
+        class Lazy(tf.Module):  # type: ignore[name-defined]
             def __init__(self):
                 super().__init__()
                 self.v = None
