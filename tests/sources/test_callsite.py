@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
 import textwrap
 from pathlib import Path
@@ -241,3 +242,18 @@ def test_a_path_below_the_working_directory(tmp_path: Path, monkeypatch: pytest.
     shown_path.cache_clear()
     assert shown_path(str(tmp_path / "models" / "net.py")) == "models/net.py"
     shown_path.cache_clear()
+
+
+def test_a_notebooks_cell_is_the_users_code():
+    """A cell's code has lines but no file; the report does not hold the process's numbers."""
+    import tensorflow as tf
+
+    text = "def f(x):\n    y = tf.nn.relu(x)\n    return y * 2.0\n"
+    name = "<ipython-input-3-0123456789ab>"
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    cell = {"tf": tf}
+    exec(compile(text, name, "exec"), cell)
+    nodes = graph2mermaid.trace(cell["f"], tf.TensorSpec([2])).traced
+    found = {node.op: (node.api, node.variable, str(node.source)) for node in nodes.nodes()}
+    assert found["Relu"] == ("tf.nn.relu", "y", "notebook cell:2")
+    assert found["Mul"] == ("*", None, "notebook cell:3")

@@ -35,15 +35,21 @@ class Opened:
 
 
 def open_within(
-    group: Group, max_nodes: int, fits: Callable[[Opened], bool], *, depth: int | None = None
+    group: Group,
+    max_nodes: int,
+    fits: Callable[[Opened], bool],
+    *,
+    depth: int | None = None,
+    eager: bool = False,
 ) -> Opened:
     """Open as much of a group as a page can carry.
 
     Groups are opened level by level, the largest first, while no more than `max_nodes` units
     show; then the last opened are closed again until `fits` agrees. `depth` limits how many
-    levels of groups are opened.
+    levels of groups are opened. With `eager` all the room is used; else a page stops when it says
+    enough.
     """
-    sequence = _openings(group, max_nodes, depth)
+    sequence = _openings(group, max_nodes, depth, eager)
     low, high = 0, len(sequence)
     whole = Opened(group, frozenset(sequence))
     if fits(whole):
@@ -57,14 +63,14 @@ def open_within(
     return Opened(group, frozenset(sequence[:low]))
 
 
-def _openings(group: Group, max_nodes: int, depth: int | None) -> list[str]:
+def _openings(group: Group, max_nodes: int, depth: int | None, eager: bool) -> list[str]:
     """Return the keys of the groups to open, in order.
 
-    Unless all of it fits, what stands beside the forward part stays closed, and groups side by
+    Unless all of it fits or `eager`, what stands beside the forward part stays closed, and groups side by
     side are opened together or not at all, but for one that is most of the page. A fold has a
     page of its own.
     """
-    whole = group.size <= max_nodes
+    whole = eager or group.size <= max_nodes
     main = sum(child.size for child in group.groups() if not child.role)
     count = len(group.children)
     sequence: list[str] = []

@@ -43,9 +43,10 @@ _KINDS = {
 class Grower:
     """Makes groups of units, from the leaves up."""
 
-    def __init__(self, wiring: Wiring, *, fold: bool = True) -> None:
+    def __init__(self, wiring: Wiring, *, fold: bool = True, most: int = MAX_CHILDREN) -> None:
         self._wiring = wiring
         self._fold = fold
+        self._most = most
         self._keys: set[str] = set()
         self._last: Level | None = None
 
@@ -71,18 +72,18 @@ class Grower:
         title: str,
         units: list[Unit],
         body: Body | None = None,
-        few: int = MAX_CHILDREN,
+        few: int | None = None,
     ) -> Part:
-        wide = len(units) > MAX_CHILDREN
-        if len(units) > few:
+        wide = len(units) > self._most
+        if len(units) > (self._most if few is None else few):
             units = self._by_name(key, units, must=wide)
         if self._fold:
             units = folded(self._level, units)
-        if len(units) > MAX_CHILDREN:
+        if len(units) > self._most:
             units = self._alike(key, title, units)
-        if len(units) > MAX_CHILDREN:
+        if len(units) > self._most:
             units = self._in_a_row(key, units)
-        if len(units) > MAX_CHILDREN:
+        if len(units) > self._most:
             units = self._by_kind(key, units)
         return self._level(self._chunked(key, units)).part(key, title, body=body)
 
@@ -99,7 +100,9 @@ class Grower:
         for at, unit in enumerate(level.units):
             (inside[home[at]] if at in home else left).append(unit)
         for (prefix, _), members in zip(groups, inside, strict=True):
-            part = self._group(self._unique(f"{key}|{prefix}*"), prefix, members, few=_FEW)
+            part = self._group(
+                self._unique(f"{key}|{prefix}*"), prefix, members, few=min(_FEW, self._most)
+            )
             left.append(Unit(prefix, part, members[0].leaf))
         return sorted(left, key=lambda unit: unit.leaf)
 
@@ -131,7 +134,7 @@ class Grower:
                 part = self._plain(base, f"{len(parts)} × {word}", rows)
                 made.append(Unit(word, part, rows[0].leaf))
             gone.update(members)
-        if made and len(units) - len(gone) + len(made) > MAX_CHILDREN:
+        if made and len(units) - len(gone) + len(made) > self._most:
             for number, members in enumerate(connected_parts(level, _HUB)):
                 rest = [at for at in members if at not in gone]
                 if len(rest) == len(members) > 2 and can_merge(level, members):
@@ -193,12 +196,12 @@ class Grower:
 
     def _chunked(self, key: str, units: list[Unit]) -> list[Unit]:
         """Cut a row that is still too wide into consecutive pieces, named by their ends."""
-        if len(units) <= MAX_CHILDREN:
+        if len(units) <= self._most:
             return units
         level = self._level(units)
         rows = [
             self._row(f"{key}|{piece.start}+", [level.units[at] for at in piece])
-            for piece in pieces(level, MAX_CHILDREN)
+            for piece in pieces(level, self._most)
         ]
         return self._equal_rows(rows) if self._fold else rows
 

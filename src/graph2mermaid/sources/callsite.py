@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import linecache
 import os
 import sys
 import sysconfig
@@ -156,8 +157,10 @@ def _site_folders() -> tuple[str, ...]:
 @functools.cache
 def is_user_file(file: str) -> bool:
     """Tell whether a file is outside TensorFlow, Keras, the standard library and this package."""
-    if _is_own_file(file) or file.startswith("<") or "__autograph_generated_file" in file:
+    if _is_own_file(file) or "__autograph_generated_file" in file:
         return False
+    if file.startswith("<"):  # a notebook's cell has lines, `<string>` and the like have none
+        return bool(linecache.getlines(file))
     for folder in _site_folders():
         if file.startswith(folder):
             return Path(file[len(folder) :]).parts[0] not in _LIBRARIES
@@ -171,6 +174,9 @@ def shown_path(file: str) -> str:
     for folder in _site_folders():
         if file.startswith(folder):
             return Path(file[len(folder) :]).as_posix()
+    if file.startswith("<") or "ipykernel_" in file:
+        # Both hold a number of the process.
+        return "notebook cell"
     try:
         return Path(os.path.relpath(file)).as_posix()
     except ValueError:  # another drive
