@@ -244,6 +244,7 @@ def test_a_path_below_the_working_directory(tmp_path: Path, monkeypatch: pytest.
     shown_path.cache_clear()
 
 
+@tf_only
 def test_a_notebooks_cell_is_the_users_code():
     """A cell's code has lines but no file; the report does not hold the process's numbers."""
     import tensorflow as tf
