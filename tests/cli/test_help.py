@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import get_args, get_type_hints
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import click
 import pytest
@@ -13,6 +13,7 @@ from graph2mermaid.cli import options
 from graph2mermaid.cli.app import GroupedCommand
 from graph2mermaid.cli.trace import app
 from graph2mermaid.views import VIEWS, Options
+from graph2mermaid.views.options import LEAST_NODES
 from tests.cli.conftest import Run, environment, program
 
 
@@ -86,7 +87,7 @@ def test_choices_are_the_ones_of_the_library():
     """The words that options take are those that `Options` takes."""
     hints = get_type_hints(Options)
     assert {
-        name: get_args(hint) for name, hint in hints.items() if get_args(hint) != (str, ...)
+        name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Literal
     } == {
         "level": options.LEVELS,
         "tensors": options.TENSORS,
@@ -95,6 +96,7 @@ def test_choices_are_the_ones_of_the_library():
         "fence": options.FENCES,
         "host": options.HOSTS,
     }
+    assert options.LEAST_NODES == LEAST_NODES
 
 
 def test_views_that_are_promised_do_not_exist_yet():

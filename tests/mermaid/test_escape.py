@@ -181,7 +181,7 @@ def test_labels_hold_nothing_raw(text):
     parts = written.split("<br/>")
     assert 1 <= len(parts) <= escape.MAX_LINES
     assert not re.search(
-        r"[\"<>&\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]|#\w|%%|\$\$", "".join(parts)
+        r"[\"<>&\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]|#\w|%%|\$\$", " ".join(parts)
     )
 
 

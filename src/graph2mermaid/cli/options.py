@@ -27,6 +27,7 @@ DIRECTIONS = ("TD", "LR")
 COLORS = ("kind", "device")
 FENCES = ("mermaid", "myst", "azure")
 HOSTS = ("github", "gitlab")
+LEAST_NODES = 4
 FORMATS = ("md", "mmd", "json")
 LATER_VIEWS = ("grappler", "runtime", "xla", "memory", "timing", "dataset")
 
@@ -39,6 +40,27 @@ class Shown:
 
     views: tuple[str, ...]
     options: Options
+
+
+@dataclass(frozen=True)
+class Steering:
+    """What decides how much stands on a page, and what is drawn first."""
+
+    depth: int | None = None
+    max_nodes: int | None = None
+    fold: bool = True
+    focus: str | None = None
+    hops: int | None = None
+    from_: str | None = None
+    to: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check that nothing is given alone that goes with something else."""
+        if self.hops is not None and self.focus is None:
+            raise click.UsageError("--hops goes with --focus NAME")
+        if (self.from_ is None) != (self.to is None):
+            given, missing = ("--from", "--to") if self.to is None else ("--to", "--from")
+            raise click.UsageError(f"{given} goes with {missing} NAME")
 
 
 @dataclass(frozen=True)
@@ -179,6 +201,51 @@ show_options = _all_of(
         heading=_SHOW,
         help="Color nodes by what they are, or by the device they run on.",
     ),
+    option(
+        "--depth",
+        type=click.IntRange(min=0),
+        metavar="N",
+        heading=_SHOW,
+        help="Open at most N levels of groups on the overview.",
+    ),
+    option(
+        "--max-nodes",
+        type=click.IntRange(min=LEAST_NODES),
+        metavar="N",
+        heading=_SHOW,
+        help="Draw at most N nodes on a page, but never more than Mermaid takes.",
+    ),
+    option(
+        "--no-fold",
+        "fold",
+        flag_value=False,
+        default=True,
+        is_flag=True,
+        heading=_SHOW,
+        help="Draw equal groups each by itself.",
+    ),
+    option(
+        "--focus",
+        metavar="NAME",
+        heading=_SHOW,
+        help="Draw an op or a name scope first, with what is around it. NAME may be an "
+        "argument's, a Python variable's or a layer's.",
+    ),
+    option(
+        "--hops",
+        type=click.IntRange(min=0),
+        metavar="N",
+        heading=_SHOW,
+        help="How many edges away from --focus to go; 1 by default.",
+    ),
+    option(
+        "--from",
+        "from_",
+        metavar="NAME",
+        heading=_SHOW,
+        help="Draw all paths from an op or a scope first; goes with --to.",
+    ),
+    option("--to", metavar="NAME", heading=_SHOW, help="Where the paths end."),
 )
 
 write_options = _all_of(
@@ -194,7 +261,8 @@ write_options = _all_of(
         metavar="DIR",
         type=click.Path(path_type=Path, file_okay=False),
         heading=_WRITE,
-        help="Write one file for each page, or for each diagram with --format mmd.",
+        help="Write a file for each page, with links between them, or for each diagram with "
+        "--format mmd.",
     ),
     option(
         "--format",
@@ -260,6 +328,9 @@ def shown(
     color: str,
     fence: str,
     host: str,
+    steering: Steering,
+    *,
+    out_dir: bool = False,
 ) -> Shown:
     """Check and gather what the result is to show.
 
@@ -282,6 +353,14 @@ def shown(
         color=color,  # type: ignore[arg-type]
         fence=fence,  # type: ignore[arg-type]
         host=host,  # type: ignore[arg-type]
+        depth=steering.depth,
+        max_nodes=steering.max_nodes,
+        fold=steering.fold,
+        focus=steering.focus,
+        hops=steering.hops,
+        from_=steering.from_,
+        to=steering.to,
+        out_dir=out_dir,
     )
     return Shown(names or ("traced",), options)
 

@@ -10,6 +10,7 @@ from graph2mermaid.cli.app import GroupedCommand
 from graph2mermaid.cli.console import Console
 from graph2mermaid.cli.options import (
     Format,
+    Steering,
     complete_target,
     general_options,
     output,
@@ -38,6 +39,13 @@ def render_command(
     direction: str,
     hide: tuple[str, ...],
     color: str,
+    depth: int | None,
+    max_nodes: int | None,
+    fold: bool,
+    focus: str | None,
+    hops: int | None,
+    from_: str | None,
+    to: str | None,
     out: Path | None,
     out_dir: Path | None,
     form: Format,
@@ -50,7 +58,11 @@ def render_command(
     """Make the report of a capture (.g2m.json), without TensorFlow."""
     from graph2mermaid import serde
 
-    what = shown(views, level, tensors, direction, hide, color, fence, host)
+    steering = Steering(depth, max_nodes, fold, focus, hops, from_, to)
+    separate = out_dir is not None
+    what = shown(
+        views, level, tensors, direction, hide, color, fence, host, steering, out_dir=separate
+    )
     captures = serde.load(capture)
     where = output(out, out_dir, form, save, [Path(capture)])
     console = Console(quiet=quiet)

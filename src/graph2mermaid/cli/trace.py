@@ -17,6 +17,7 @@ from graph2mermaid.cli.console import Console
 from graph2mermaid.cli.deadline import is_supervised, supervise, user_code_is_done
 from graph2mermaid.cli.options import (
     Format,
+    Steering,
     complete_target,
     general_options,
     output,
@@ -80,6 +81,13 @@ def app(
     direction: str,
     hide: tuple[str, ...],
     color: str,
+    depth: int | None,
+    max_nodes: int | None,
+    fold: bool,
+    focus: str | None,
+    hops: int | None,
+    from_: str | None,
+    to: str | None,
     out: Path | None,
     out_dir: Path | None,
     form: Format,
@@ -106,7 +114,11 @@ def app(
     if len(targets) > 1 and (inputs or inputs_from):
         typed = "--input" if inputs else "--inputs"
         raise click.UsageError(f"{typed} goes with a single target, and there are {len(targets)}")
-    what = shown(views, level, tensors, direction, hide, color, fence, host)
+    steering = Steering(depth, max_nodes, fold, focus, hops, from_, to)
+    separate = out_dir is not None
+    what = shown(
+        views, level, tensors, direction, hide, color, fence, host, steering, out_dir=separate
+    )
     names = [parse(_not_a_command(text)) for text in dict.fromkeys(targets)]
     files = [name.path for name in names if name.path is not None]
     where = output(out, out_dir, form, save, files)

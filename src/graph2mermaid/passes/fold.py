@@ -66,8 +66,8 @@ def open_within(
 def _openings(group: Group, max_nodes: int, depth: int | None, eager: bool) -> list[str]:
     """Return the keys of the groups to open, in order.
 
-    Unless all of it fits or `eager`, what stands beside the forward part stays closed, and groups side by
-    side are opened together or not at all, but for one that is most of the page. A fold has a
+    Unless all of it fits or `eager`, what stands beside the forward part stays closed, and groups
+    side by side are opened together or not at all, but for one that is most of the page. A fold has a
     page of its own.
     """
     whole = eager or group.size <= max_nodes

@@ -13,6 +13,8 @@ from graph2mermaid.graph import Graph, Node
 
 _MOST_NAMES = 5
 """An unknown name is answered with at most this many known ones."""
+_LEAST_LIKE = 0.5
+"""How much of a name has to agree, as difflib counts."""
 _NUMBER = re.compile(r"_\d+$")
 
 
@@ -153,7 +155,7 @@ def _unknown(graph: Graph, name: str) -> str:
         known.update(dict.fromkeys(parts))
     folded = {word.casefold(): word for word in reversed(known)}
     wanted = name.casefold()
-    close = difflib.get_close_matches(wanted, folded, n=_MOST_NAMES)
+    close = difflib.get_close_matches(wanted, folded, n=_MOST_NAMES, cutoff=_LEAST_LIKE)
     close += [word for word in folded if wanted in word and word not in close] if wanted else []
     names = ", ".join(folded[word] for word in close[:_MOST_NAMES])
     message = f"there is no op, argument, variable or scope {name!r} in {graph.name}"

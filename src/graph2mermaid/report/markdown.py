@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain, repeat
 from types import MappingProxyType
 
 from graph2mermaid.mermaid.budget import GITLAB_UNITS, measure
@@ -44,7 +44,9 @@ def write_report(report: Report) -> str:
         chunks += [f"# {line(report.title)}", *_items(contents)]
         level = 2
     for section in report.sections:
-        writer = _SectionWriter(anchors, report.fence, anchors.targets(section))
+        writer = _SectionWriter(
+            anchors, report.fence, {**dict(report.elsewhere), **anchors.targets(section)}
+        )
         chunks += writer.section(section, level)
     if report.host == "gitlab":
         chunks += _gitlab(report)
@@ -97,7 +99,7 @@ class _SectionWriter:
             case Paragraph():
                 yield self.line(block.text)
             case Items():
-                yield from _items(block.lines, self.targets)
+                yield from _items(block.lines, self.targets, block.levels)
 
     def table(self, table: Table) -> str:
         heads = (column.title for column in table.columns)
@@ -111,9 +113,15 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _items(
-    lines: Iterable[Text], targets: Mapping[str, str] = MappingProxyType({})
+    lines: Iterable[Text],
+    targets: Mapping[str, str] = MappingProxyType({}),
+    levels: Iterable[int] = (),
 ) -> Iterator[str]:
-    items = "\n".join(f"- {line(text, targets)}" for text in lines)
+    # Four spaces for a level: Python-Markdown, which MkDocs uses, takes no less.
+    items = "\n".join(
+        f"{'    ' * level}- {line(text, targets)}"
+        for text, level in zip(lines, chain(levels, repeat(0)), strict=False)
+    )
     if items:
         yield items
 

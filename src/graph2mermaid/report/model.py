@@ -101,6 +101,8 @@ class Items:
     """A list of lines."""
 
     lines: tuple[Text, ...]
+    levels: tuple[int, ...] = ()
+    """How far each line is moved in; all are at 0 when empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,8 @@ class Section:
     """What a file made of this section alone is called; the title, when empty."""
     key: str = ""
     """What a `Ref` says to lead here."""
+    own_page: bool = False
+    """Whether it goes to a file of its own where a report is written as several."""
 
 
 Block = Figure | Table | Note | Paragraph | Items | Section
@@ -141,6 +145,8 @@ class Report:
     sections: tuple[Section, ...] = ()
     fence: Fence = "mermaid"
     host: Host = "github"
+    elsewhere: tuple[tuple[str, str], ...] = ()
+    """(key, file) of the sections that a `Ref` leads to and that stand in other files."""
 
     def to_markdown(self) -> str:
         """Return the whole report as Markdown that ends with one newline."""
@@ -165,31 +171,14 @@ class Report:
         raise Graph2MermaidError(f"{plain(self.title)}: there is nothing to draw, it has no ops")
 
     def pages(self) -> list[Page]:
-        """Return the report in parts, a file each: one for each target.
+        """Return the report in parts, a file each: one for each target, and for each of its parts.
 
-        With several targets the first page, `index`, links to the others as `NAME.md`.
+        The first page is `index` when there are several. With several targets it links to theirs
+        as `NAME.md`; else it is the target's own.
         """
-        from graph2mermaid.report.anchors import file_name, unique
+        from graph2mermaid.report.pages import pages
 
-        taken = {"index"}
-        pages = []
-        for section in self.sections:
-            name = unique(file_name(section.name or plain(section.title)), taken)
-            pages.append(Page(name, Report(section.title, (section,), self.fence, self.host)))
-        if len(pages) < 2:
-            return pages
-        contents = Section(
-            self.title,
-            (
-                Items(
-                    tuple(
-                        contents_line(section, f"{page.name}.md")
-                        for section, page in zip(self.sections, pages, strict=True)
-                    )
-                ),
-            ),
-        )
-        return [Page("index", Report(self.title, (contents,), self.fence, self.host)), *pages]
+        return pages(self)
 
 
 def plain(text: Text) -> str:

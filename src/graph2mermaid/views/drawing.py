@@ -18,14 +18,12 @@ from graph2mermaid.mermaid.budget import (
 from graph2mermaid.mermaid.build import FrameSpec, box_lines, build
 from graph2mermaid.mermaid.diagram import Diagram
 from graph2mermaid.mermaid.write import write
-from graph2mermaid.passes.absorb import absorb
 from graph2mermaid.passes.asides import without_asides
 from graph2mermaid.passes.fold import Opened, group_node, open_within, page_graph
-from graph2mermaid.passes.groups import Group, group_tree
-from graph2mermaid.passes.hide import hide
-from graph2mermaid.passes.inline import MAX_DEPTH, Inlined, inline
-from graph2mermaid.passes.results import with_results
+from graph2mermaid.passes.groups import MAX_CHILDREN, Group, group_tree
+from graph2mermaid.passes.inline import MAX_DEPTH
 from graph2mermaid.passes.tensors import with_tensor_nodes
+from graph2mermaid.views.flat import Flat, counted, flatten, is_or_are, selections
 from graph2mermaid.views.options import Options
 
 MOST_COPIES = 6
@@ -51,11 +49,26 @@ class Picture:
 def draw(graph: Graph, options: Options) -> Iterator[Picture]:
     """Yield the pictures of a graph: the overview first, then its parts, the nearest first.
 
-    Functions that are called too deep inside others have pictures of their own at the end. Each
-    picture is made when it is asked for.
+    What `focus`, `from_` and `to` select comes before the overview. Functions that are called too
+    deep inside others have pictures of their own at the end. Each picture is made when it is asked
+    for.
+
+    Raises:
+        Graph2MermaidError: The options name what is not in the graph.
     """
-    drawing = _Drawing(graph, options, "")
-    yield from drawing.pictures()
+    flat = flatten(graph, options)
+    drawing = _Drawing(flat, options)
+    drawings = [
+        *(_Drawing(part, options, key, title) for key, title, part in selections(flat, options)),
+        drawing,
+    ]
+    rest = [one.pictures() for one in drawings]
+    firsts = [next(pictures) for pictures in rest]
+    for number, picture in enumerate(firsts):
+        others = tuple((other.title, other.key) for other in firsts[number + 1 :])
+        yield replace(picture, parts=(*picture.parts, *others))
+    for pictures in rest:
+        yield from pictures
     queue = list(drawing.not_drawn)
     shown: set[str] = set()
     while queue:
@@ -63,7 +76,7 @@ def draw(graph: Graph, options: Options) -> Iterator[Picture]:
         if name not in shown:
             shown.add(name)
             body = replace(graph.functions[name], functions=graph.functions)
-            drawing = _Drawing(body, options, f"function:{name}")
+            drawing = _Drawing(flatten(body, options), options, f"function:{name}")
             yield from drawing.pictures()
             queue += drawing.not_drawn
 
@@ -71,28 +84,18 @@ def draw(graph: Graph, options: Options) -> Iterator[Picture]:
 class _Drawing:
     """The pictures of one graph."""
 
-    def __init__(self, graph: Graph, options: Options, key: str) -> None:
+    def __init__(
+        self, flat: Flat, options: Options, key: str = "", title: str | None = None
+    ) -> None:
         self._options = options
         self._key = key
         self._pages: dict[str, str] = {}
-        simple = options.level == "simple"
-        self._inlined: Inlined = inline(graph, simple=simple)
-        flat = with_results(self._inlined.graph)
-        self._left_out: list[str] = []
-        if simple:
-            absorbed = absorb(flat)
-            flat = absorbed.graph
-            if absorbed.gone:
-                self._left_out.append(
-                    f"{_counted(len(absorbed.gone), 'op')} of plumbing (variable reads, shape and "
-                    f"axis constants, Identity, NoOp) {_is(len(absorbed.gone))} not drawn as boxes."
-                )
-        if options.hide:
-            flat, hidden = hide(flat, options.hide)
-            self._left_out.append(f"{_counted(hidden, 'op')} {_is(hidden)} hidden on request.")
-        self._graph = flat
-        self._tree = group_tree(self._inlined, flat)
-        self._name = graph.name
+        self._inlined = flat.inlined
+        self._left_out = flat.left_out
+        self._graph = flat.graph
+        most = MAX_CHILDREN if options.max_nodes is None else min(options.max_nodes, MAX_CHILDREN)
+        self._tree = group_tree(flat.inlined, flat.graph, fold=options.fold, most=most)
+        self._name = flat.name if title is None else title
         bodies = self._inlined.bodies
         self._frames = [FrameSpec(body.key, (body.title,), body.parent) for body in bodies.values()]
 
@@ -110,7 +113,8 @@ class _Drawing:
             for group in opened.closed():
                 page.units.update(dict.fromkeys(group.leaves(), group))
                 key = self._full_key(group)
-                shared = self._pages.setdefault(group.signature or key, key)
+                same = group.signature if self._options.fold else ""
+                shared = self._pages.setdefault(same or key, key)
                 parts.append((self._title(group), shared))
                 if shared == key:
                     queue.append(_Page(group, page))
@@ -133,7 +137,7 @@ class _Drawing:
             return diagrams[opened.open]
 
         def good(opened: Opened) -> bool:
-            if not readable(diagram(opened)):
+            if not self._small(diagram(opened)):
                 return False
             text = write(diagram(opened))
             wanted = self._options.host != "gitlab" or measure(text).units <= GITLAB_UNITS
@@ -141,8 +145,19 @@ class _Drawing:
 
         size = sum(1 for _ in page.group.leaves())
         room = READABLE_CHAIN if size <= READABLE_CHAIN else READABLE_NODES
-        opened = open_within(page.group, room, good)
+        most = self._options.max_nodes
+        depth = self._options.depth if page.parent is None else None
+        eager = most is not None and most > READABLE_NODES
+        opened = open_within(page.group, most or room, good, depth=depth, eager=eager)
         return opened, diagram(opened)
+
+    def _small(self, diagram: Diagram) -> bool:
+        """Tell whether a page has as few nodes as asked for, or is one that a person reads."""
+        most = self._options.max_nodes
+        if most is None:
+            return readable(diagram)
+        own = sum(not name.startswith("stub:") for name in diagram.boxes)
+        return own <= most and (most > READABLE_NODES or readable(diagram))
 
     def _diagram(self, page: _Page, opened: Opened) -> Diagram:
         place: dict[str, Node] = {}
@@ -160,8 +175,8 @@ class _Drawing:
         if closed:
             hidden = sum(1 for group in closed for _ in group.leaves())
             left_out.append(
-                f"{_counted(hidden, 'node')} {_is(hidden)} inside "
-                f"{_counted(len(closed), 'closed group')}."
+                f"{counted(hidden, 'node')} {is_or_are(hidden)} inside "
+                f"{counted(len(closed), 'closed group')}."
             )
         left_out += _said_of_copies(page.group)
         left_out += beside
@@ -238,14 +253,6 @@ def _said_of_copies(group: Group) -> list[str]:
     return [
         f"It is drawn once for {group.instances} parts that are {alike}; the others are {', '.join(shown)}."
     ]
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
-
-
-def _is(number: int) -> str:
-    return "is" if number == 1 else "are"
 
 
 __all__ = ["MAX_DEPTH", "Picture", "draw"]

@@ -10,13 +10,25 @@ from graph2mermaid.capture import Capture
 from graph2mermaid.graph import Graph
 from graph2mermaid.mermaid.theme import legend
 from graph2mermaid.mermaid.write import write
-from graph2mermaid.report.model import Block, Code, Figure, Note, Paragraph, Ref, Section, Text
+from graph2mermaid.report.model import (
+    Block,
+    Code,
+    Figure,
+    Items,
+    Note,
+    Paragraph,
+    Ref,
+    Section,
+    Text,
+)
 from graph2mermaid.views import tables
 from graph2mermaid.views.drawing import Picture, draw
 from graph2mermaid.views.options import Options
 
 MOST_PARTS = 40
 """Hosts draw each diagram in a frame of its own; GitLab refuses more than 50 on a page."""
+FEW_PARTS = 5
+"""More parts than this are listed before the first of them."""
 
 _OPTION = re.compile(r"(--[a-z][a-z-]*(?: '[^']*'| [A-Z]+:[A-Z]+| [^\s,;]+=[^\s,;]+)?)")
 
@@ -38,13 +50,14 @@ def traced(capture: Capture, options: Options, draw: Draw = draw) -> Section:
         Graph2MermaidError: The capture holds no traced graph.
     """
     graph = capture.traced
-    pictures = list(islice(draw(graph, options), MOST_PARTS + 1)) if len(graph) else []
+    most = None if options.out_dir else MOST_PARTS + 1
+    pictures = list(islice(draw(graph, options), most)) if len(graph) else []
     blocks = (
         Paragraph(_what(capture, graph)),
         *(Note(_note(note)) for note in capture.notes),
-        *_overview(graph, pictures),
+        *_overview(graph, pictures, options.out_dir),
         *((tables.summary(graph),) if len(graph) else ()),
-        *_details(graph, pictures),
+        *_details(graph, pictures, options.out_dir),
     )
     return Section("Traced graph", blocks, summary=_size(graph), key=_key(pictures[:1]))
 
@@ -102,20 +115,21 @@ def _missing(pictures: Sequence[Picture]) -> int:
     return len({key for picture in pictures for _, key in picture.parts} - drawn)
 
 
-def _overview(graph: Graph, pictures: Sequence[Picture]) -> Iterator[Block]:
+def _overview(graph: Graph, pictures: Sequence[Picture], separate: bool) -> Iterator[Block]:
     if not pictures:
         yield Note((Code(graph.name), " has no ops, so there is nothing to draw."))
     elif not pictures[0].diagram.boxes:
         yield Note("Every op is hidden, so there is nothing to draw.")
     else:
-        yield from _figure(pictures[0], {picture.key for picture in pictures})
+        yield from _figure(pictures[0], {picture.key for picture in pictures}, separate)
 
 
-def _figure(picture: Picture, drawn: Collection[str]) -> Iterator[Block]:
+def _figure(picture: Picture, drawn: Collection[str], separate: bool = False) -> Iterator[Block]:
     yield Figure(picture.diagram, write(picture.diagram), legend(picture.diagram))
     parts = [(title, key) for title, key in picture.parts if key in drawn]
     if parts:
-        yield Paragraph(("Drawn below: ", *_references(parts), "."))
+        words = "Drawn in files of their own: " if separate else "Drawn below: "
+        yield Paragraph((words, *_references(parts), "."))
 
 
 def _references(parts: Iterable[tuple[str, str]]) -> Iterator[str | Ref]:
@@ -135,30 +149,56 @@ def _key(pictures: Sequence[Picture]) -> str:
     return _reference(pictures[0].key) if pictures else ""
 
 
-def _details(graph: Graph, pictures: Sequence[Picture]) -> Iterator[Section]:
+def _details(graph: Graph, pictures: Sequence[Picture], separate: bool) -> Iterator[Section]:
+    here = pictures[:1] if separate else pictures
     found = (
         ("Inputs, captures and outputs", tables.interface(graph)),
         ("Ops by type", tables.op_types(graph)),
         ("Ops by source line", tables.source_lines(graph)),
         ("Function bodies", tables.function_bodies(graph)),
-        ("Full names", tables.full_names(picture.diagram for picture in pictures)),
+        ("Full names", tables.full_names(picture.diagram for picture in here)),
     )
     for title, table in found:
         if table is not None:
             yield Section(title, (table,))
     if len(pictures) > 1:
-        yield Section("Parts", tuple(_parts(pictures)))
+        yield Section("Parts", tuple(_parts(pictures, separate)))
 
 
-def _parts(pictures: Sequence[Picture]) -> Iterator[Block]:
+def _parts(pictures: Sequence[Picture], separate: bool) -> Iterator[Block]:
     titles = {picture.key: picture.title for picture in pictures}
     missing = _missing(pictures)
     if missing:
         smaller = _counted(missing, "smaller part has", "smaller parts have")
         yield Paragraph(f"{smaller} no diagram here: hosts do not draw that many in one file.")
+    if separate or len(pictures) - 1 > FEW_PARTS:
+        yield _contents(pictures[1:])
     for picture in pictures[1:]:
-        blocks = (*_above(picture, titles), *_figure(picture, titles))
-        yield Section(Code(picture.title), blocks, key=_reference(picture.key))
+        names = tables.full_names([picture.diagram]) if separate else None
+        blocks = (
+            *_above(picture, titles),
+            *_figure(picture, titles, separate),
+            *((Section("Full names", (names,)),) if names else ()),
+        )
+        key = _reference(picture.key)
+        yield Section(Code(picture.title), blocks, key=key, own_page=separate)
+
+
+def _contents(pictures: Sequence[Picture]) -> Items:
+    """List the parts, each under the one that it is a part of."""
+    keys = {picture.key for picture in pictures}
+    inside: dict[str | None, list[Picture]] = {}
+    for picture in pictures:
+        inside.setdefault(picture.parent if picture.parent in keys else None, []).append(picture)
+    lines: list[Text] = []
+    levels: list[int] = []
+    stack = [(picture, 0) for picture in reversed(inside.get(None, []))]
+    while stack:
+        picture, level = stack.pop()
+        lines.append(Ref(Code(picture.title), _reference(picture.key)))
+        levels.append(level)
+        stack += [(part, level + 1) for part in reversed(inside.get(picture.key, []))]
+    return Items(tuple(lines), tuple(levels))
 
 
 def _above(picture: Picture, titles: Mapping[str, str]) -> Iterator[Block]:

@@ -1,0 +1,103 @@
+"""The flat graph that a drawing is made of, and the parts of it that options select."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from graph2mermaid.errors import Graph2MermaidError
+from graph2mermaid.graph import Graph
+from graph2mermaid.passes.absorb import absorb
+from graph2mermaid.passes.hide import hide
+from graph2mermaid.passes.inline import Inlined, inline
+from graph2mermaid.passes.results import with_results
+from graph2mermaid.passes.select import around, between, find, keep
+from graph2mermaid.views.options import Options
+
+
+@dataclass(frozen=True)
+class Flat:
+    """A graph with the bodies of its functions in place, and without what is not drawn."""
+
+    name: str
+    inlined: Inlined
+    graph: Graph
+    gone: Mapping[str, str]
+    """For each op of plumbing that was taken out, the node that it is now part of."""
+    left_out: tuple[str, ...]
+    """Sentences about what was taken out."""
+
+
+class Selected(NamedTuple):
+    """A part of a flat graph that was asked for."""
+
+    key: str
+    title: str
+    flat: Flat
+
+
+def flatten(graph: Graph, options: Options) -> Flat:
+    """Return the flat graph at the level that was asked for."""
+    simple = options.level == "simple"
+    inlined = inline(graph, simple=simple)
+    flat = with_results(inlined.graph)
+    gone: Mapping[str, str] = {}
+    left_out: list[str] = []
+    if simple:
+        absorbed = absorb(flat)
+        flat, gone = absorbed.graph, absorbed.gone
+        if gone:
+            left_out.append(
+                f"{counted(len(gone), 'op')} of plumbing (variable reads, shape and "
+                f"axis constants, Identity, NoOp) {is_or_are(len(gone))} not drawn as boxes."
+            )
+    if options.hide:
+        flat, hidden = hide(flat, options.hide)
+        left_out.append(f"{counted(hidden, 'op')} {is_or_are(hidden)} hidden on request.")
+    return Flat(graph.name, inlined, flat, gone, tuple(left_out))
+
+
+def selections(flat: Flat, options: Options) -> Iterator[Selected]:
+    """Yield the neighborhood and the paths that the options ask for.
+
+    Raises:
+        Graph2MermaidError: There is no such name, or no path.
+    """
+    if options.focus is not None:
+        hops = 1 if options.hops is None else options.hops
+        start = find(flat.graph, options.focus, flat.gone)
+        far = f"at most {counted(hops, 'hop')} from" if hops else "in"
+        words = f"what is {far} {options.focus}"
+        title = f"around {options.focus}" if hops else options.focus
+        yield Selected("focus:", title, _kept(flat, around(flat.graph, start, hops), words))
+    if options.from_ is not None and options.to is not None:
+        ends = [find(flat.graph, name, flat.gone) for name in (options.from_, options.to)]
+        names = between(flat.graph, ends[0], ends[1])
+        if not names:
+            back = between(flat.graph, ends[1], ends[0])
+            hint = f"; there is one from {options.to!r} to {options.from_!r}" if back else ""
+            raise Graph2MermaidError(
+                f"there is no path from {options.from_!r} to {options.to!r}{hint}"
+            )
+        title = f"{options.from_} to {options.to}"
+        yield Selected("paths:", title, _kept(flat, names, f"all paths from {title}"))
+
+
+def _kept(flat: Flat, names: set[str], words: str) -> Flat:
+    part = keep(flat.graph, names)
+    said = f"This is {words}: {len(part.graph):,} of {counted(len(flat.graph), 'node')}."
+    if part.edges_cut:
+        cut = part.edges_cut
+        said = f"{said[:-1]}; {counted(cut, 'edge')} to or from others {is_or_are(cut)} cut."
+    return replace(flat, graph=part.graph, left_out=(said, *flat.left_out))
+
+
+def counted(number: int, word: str) -> str:
+    """Return `1 op`, `2,000 ops`."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def is_or_are(number: int) -> str:
+    """Return the verb that goes with a number of things."""
+    return "is" if number == 1 else "are"
