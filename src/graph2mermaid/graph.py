@@ -39,6 +39,49 @@ _DTYPE_BITS: Mapping[str, int] = MappingProxyType(
 # Everything else (string, resource, variant) has no fixed size; float8_* are one byte each.
 
 
+STRUCTURAL_ARGUMENTS = frozenset(
+    [
+        "axis",
+        "axes",
+        "dim",
+        "dims",
+        "dimension",
+        "split_dim",
+        "concat_dim",
+        "reduction_indices",
+        "perm",
+        "shape",
+        "size",
+        "sizes",
+        "begin",
+        "end",
+        "strides",
+        "multiples",
+        "paddings",
+        "block_shape",
+        "crops",
+        "num_segments",
+        "size_splits",
+        "output_shape",
+        "input_sizes",
+        "filter_sizes",
+        "broadcast_shape",
+        "depth",
+        "k",
+        "start",
+        "limit",
+        "delta",
+        "num_lower",
+        "num_upper",
+        "element_shape",
+        "num_elements",
+        "max_num_elements",
+        "seed",
+    ]
+)
+"""Inputs that say how an op works rather than what it works on, by the op definitions' names."""
+
+
 class NodeKind(str, enum.Enum):
     """What a node stands for. The kind decides shape and colour in a diagram."""
 

@@ -7,7 +7,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from graph2mermaid.graph import Arrow, EdgeKind, Graph, Node, NodeKind, SourceLine
+from graph2mermaid.graph import (
+    STRUCTURAL_ARGUMENTS,
+    Arrow,
+    EdgeKind,
+    Graph,
+    Node,
+    NodeKind,
+    SourceLine,
+)
 from graph2mermaid.mermaid.diagram import Box, Diagram, Frame, Link, Look
 
 _LOOKS: Mapping[NodeKind, Look] = {
@@ -195,36 +203,7 @@ _SHOWN_ATTRS = frozenset({"strides", "padding", "transpose_a", "transpose_b", "a
 def _worth_a_line(key: str, node: Node) -> bool:
     """Words that a pass took from a constant are worth it (lower case names), few others are."""
     value = str(node.attrs[key])
-    structural = key in _STRUCTURAL and len(value) <= _SHORT_VALUE
-    return structural or (key in _SHOWN_ATTRS and len(value) <= _SHORT_VALUE)
-
-
-_STRUCTURAL = frozenset(
-    [
-        "axis",
-        "axes",
-        "dim",
-        "dims",
-        "dimension",
-        "split_dim",
-        "concat_dim",
-        "reduction_indices",
-        "perm",
-        "shape",
-        "size",
-        "sizes",
-        "multiples",
-        "paddings",
-        "depth",
-        "k",
-        "start",
-        "limit",
-        "delta",
-        "output_shape",
-        "begin",
-        "end",
-    ]
-)
+    return key in STRUCTURAL_ARGUMENTS | _SHOWN_ATTRS and len(value) <= _SHORT_VALUE
 
 
 def _same_word(function: str, op: str) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import networkx as nx
 
 from graph2mermaid.graph import (
+    STRUCTURAL_ARGUMENTS,
     Arrow,
     Binding,
     Edge,
@@ -24,48 +25,6 @@ from graph2mermaid.graph import (
 )
 
 _CONTROL = Edge(EdgeKind.CONTROL, None, None)
-
-# Inputs that say how an op works rather than what it works on, by the op definitions' own names.
-STRUCTURAL_ARGUMENTS = frozenset(
-    [
-        "axis",
-        "axes",
-        "dim",
-        "dims",
-        "dimension",
-        "split_dim",
-        "concat_dim",
-        "reduction_indices",
-        "perm",
-        "shape",
-        "size",
-        "sizes",
-        "begin",
-        "end",
-        "strides",
-        "multiples",
-        "paddings",
-        "block_shape",
-        "crops",
-        "num_segments",
-        "size_splits",
-        "output_shape",
-        "input_sizes",
-        "filter_sizes",
-        "broadcast_shape",
-        "depth",
-        "k",
-        "start",
-        "limit",
-        "delta",
-        "num_lower",
-        "num_upper",
-        "element_shape",
-        "num_elements",
-        "max_num_elements",
-        "seed",
-    ]
-)
 
 _BRIDGES = frozenset({"Identity", "IdentityN"})
 _READS = frozenset({"ReadVariableOp"})
