@@ -50,7 +50,7 @@ def flatten(graph: Graph, options: Options) -> Flat:
         if gone:
             left_out.append(
                 f"{counted(len(gone), 'op')} of plumbing (variable reads, shape and "
-                f"axis constants, Identity, NoOp) {is_or_are(len(gone))} not drawn as boxes."
+                f"axis constants, Identity, NoOp) {is_or_are(len(gone))} drawn without a box."
             )
     if options.hide:
         flat, hidden = hide(flat, options.hide)
