@@ -38,6 +38,14 @@ def test_paths_stay(wanted, left, count):
     assert hidden == count
 
 
+def test_a_loop_still_goes_round():
+    """What leads back through a hidden op leads back from what comes before it."""
+    text = "m:Merge float32[] -> e:Exp float32[] -> n:NextIteration float32[]; n -> m"
+    shown, hidden = hide(graph(text), ["NextIteration"])
+    assert hidden == 1
+    assert [(a.source, a.target) for a in shown.back_edges] == [("e", "m")]
+
+
 def test_everything_can_be_hidden():
     """Hiding all leaves an empty graph, not an error."""
     shown, hidden = hide(graph(TEXT), ["Placeholder", "Relu", "Exp", "Sum"])

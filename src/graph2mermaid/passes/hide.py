@@ -29,7 +29,13 @@ def hide(graph: Graph, wanted: Iterable[str]) -> tuple[Graph, int]:
     nodes = [node for node in graph.nodes() if node.name not in hidden]
     arrows = [arrow for node in nodes for arrow in _through(graph, node.name, before)]
     built = Graph.build(graph.name, graph.stage, nodes, arrows, source=graph.source)
-    back = [a for a in graph.back_edges if a.source not in hidden and a.target not in hidden]
+    back = [
+        Arrow(start.source, arrow.target, replace(arrow.edge, source_port=start.edge.source_port))
+        for arrow in graph.back_edges
+        if arrow.target not in hidden
+        for start in before.get(arrow.source, [arrow])
+        if start.source != arrow.target
+    ]
     return replace(built, back_edges=(*built.back_edges, *back)), len(hidden)
 
 
