@@ -79,7 +79,13 @@ def _all(frames: tuple[Frame, ...]) -> Iterator[Frame]:
         yield from _all(frame.frames)
 
 
+TEXTS: dict[str, None] = {}
+"""Every Mermaid text of this module's tests so far; conftest.py has the browser draw them."""
+
+
 def drawn(function: Callable[..., Any], *args: Any, **options: Any) -> Drawn:
     """Trace a function and draw it."""
     capture = graph2mermaid.trace(function, *args)
-    return Drawn(capture, next(capture.report(**options).figures()).diagram)
+    figures = list(capture.report(**options).figures())
+    TEXTS.update(dict.fromkeys(figure.text for figure in figures))
+    return Drawn(capture, figures[0].diagram)
