@@ -18,14 +18,17 @@ from tests.builders import graph
 
 PACKAGE = Path(graph2mermaid.__file__).parent
 
-CORE = {"errors", "graph"}
-RECORDING = CORE | {"capture"}
+CORE = {"collector", "errors", "graph"}
+RECORDING = CORE | {"capture", "optimization", "provenance"}
 READING = RECORDING | {"passes", "mermaid", "report", "views"}
 
 MAY_IMPORT = {
+    "collector": set[str](),
     "errors": set[str](),
     "graph": {"errors"},
-    "capture": CORE,
+    "optimization": CORE,
+    "provenance": CORE | {"optimization"},
+    "capture": CORE | {"optimization", "provenance"},
     "serde": RECORDING,
     "passes": CORE,
     "mermaid": CORE | {"passes"},

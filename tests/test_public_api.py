@@ -110,7 +110,7 @@ def _members(cls: Any) -> Iterator[str]:
     fields = {field.name for field in dataclasses.fields(cls)} if is_record else set()
     fields |= set(getattr(cls, "_fields", ()))
     for name, annotation in inspect.get_annotations(cls).items():
-        if name in fields:
+        if name in fields and not name.startswith("_"):
             yield f"{name}: {getattr(annotation, '__forward_arg__', annotation)}"
     for name, member in sorted(cls.__dict__.items()):
         if name.startswith("_") or name in fields:

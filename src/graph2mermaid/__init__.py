@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         TensorSpec,
     )
     from graph2mermaid.report.model import Report
+    from graph2mermaid.sources.stages import Further
 
 __all__ = [
     "Arrow",
@@ -66,6 +67,7 @@ __all__ = [
     "TraceError",
     "__version__",
     "load",
+    "optimize",
     "trace",
 ]
 
@@ -161,13 +163,52 @@ def trace(fn: Callable[..., Any], *args: Any, kwargs: Mapping[str, Any] | None =
         ['float32[?,4]', 'float32[?,4]', 'float32[4]']
     """
     _require_tensorflow("trace")
-    from graph2mermaid.sources.arguments import ask_in_python
-    from graph2mermaid.sources.concrete import Inputs, callable_name
-    from graph2mermaid.sources.tracing import trace_callable
+    from graph2mermaid.sources.stages import TRACED_ONLY
 
-    name = callable_name(fn)
-    inputs = Inputs(args, kwargs or {})
-    return trace_callable(fn, inputs, target=name, name=name, ask=ask_in_python)
+    return _traced(fn, args, kwargs, TRACED_ONLY)
+
+
+def optimize(
+    fn: Callable[..., Any],
+    *args: Any,
+    kwargs: Mapping[str, Any] | None = None,
+    run: bool = False,
+) -> Capture:
+    """Trace a function, and find what Grappler and the runtime make of the graph.
+
+    Args:
+        fn: As for [`trace`][graph2mermaid.trace].
+        args: As for `trace`.
+        kwargs: The same for parameters by name.
+        run: Run the function once to record what TensorFlow runs: with the values given, or with
+            made-up ones (unknown dimensions 2, floats normal, integers 0). Its variables are put
+            back afterwards. Without it the function does not run.
+
+    Returns:
+        A capture with the graphs of the stages `traced`, `grappler` and `runtime`, and its
+        `optimization`: where every op came from and went. Where there is no optimized graph a note
+        in the capture says why.
+
+    Raises:
+        SignatureError: The arguments do not fit the function.
+        TraceError: TensorFlow could not trace it.
+        MissingDependencyError: TensorFlow is not installed.
+
+    Examples:
+        >>> import tensorflow as tf
+        >>> import graph2mermaid
+        >>> def six(x):
+        ...     return x * tf.sqrt(tf.constant(4.0) * 9.0)
+        >>> capture = graph2mermaid.optimize(six, tf.TensorSpec([8, 64]))
+        >>> [node.op for node in capture.graphs[graph2mermaid.Stage.GRAPPLER].nodes()]
+        ['Const', 'Placeholder', 'Mul']
+        >>> capture.optimization.provenance.nodes["Sqrt"].how.value
+        'folded'
+    """
+    _require_tensorflow("optimize")
+    from graph2mermaid.sources.stages import Further
+
+    return _traced(fn, args, kwargs, Further(grappler=True, runtime=True, run=run))
 
 
 def load(path: str | PathLike[str]) -> Capture | tuple[Capture, ...]:
@@ -212,6 +253,21 @@ def load(path: str | PathLike[str]) -> Capture | tuple[Capture, ...]:
 
         captures = tuple(capture(resolved))
     return captures[0] if len(captures) == 1 else captures
+
+
+def _traced(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any] | None,
+    further: Further,
+) -> Capture:
+    from graph2mermaid.sources.arguments import ask_in_python
+    from graph2mermaid.sources.concrete import Inputs, callable_name
+    from graph2mermaid.sources.tracing import trace_callable
+
+    name = callable_name(fn)
+    inputs = Inputs(args, kwargs or {})
+    return trace_callable(fn, inputs, target=name, name=name, ask=ask_in_python, further=further)
 
 
 def _require_tensorflow(function: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from graph2mermaid.errors import Graph2MermaidError
 from graph2mermaid.graph import Graph, Stage
+from graph2mermaid.provenance import Optimization
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -41,6 +42,8 @@ class Capture:
     notes: tuple[str, ...] = ()
     """What a reader must know: assumed shapes, other existing traces, views that failed."""
     extra: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    optimization: Optimization | None = None
+    """How the graph of the stage `grappler` came about, where there is one."""
 
     @property
     def traced(self) -> Graph:
@@ -53,8 +56,11 @@ class Capture:
             raise Graph2MermaidError(f"{self.target}: the capture holds no traced graph")
         return self.graphs[Stage.TRACED]
 
-    def report(self, views: Sequence[str] = ("traced",), **options: Any) -> Report:
-        """Make the report of the named views; `options` are the fields of `views.Options`."""
+    def report(self, views: Sequence[str] | None = None, **options: Any) -> Report:
+        """Make the report of the named views; `options` are the fields of `views.Options`.
+
+        Without names it shows the traced graph, and what Grappler made of it where that is known.
+        """
         # The only way from the recording half to the reading half, so it is taken when called.
         from graph2mermaid.views import Options, make_report
 

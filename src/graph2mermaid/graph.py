@@ -1,16 +1,17 @@
 """The graph every other part of the package works on.
 
-A [`Graph`][graph2mermaid.Graph] is one frozen `networkx.MultiDiGraph` with typed payloads: node
-keys are op names, each node carries `node: Node` and each edge `edge: Edge`, so every networkx
-algorithm and writer works on `graph.dag` as it is.
+A [`Graph`][graph2mermaid.Graph] holds typed nodes and edges, and gives them out as one frozen
+`networkx.MultiDiGraph` as well: node keys are op names, each node carries `node: Node` and each
+edge `edge: Edge`, so every networkx algorithm and writer works on `graph.dag` as it is.
 """
 
 from __future__ import annotations
 
 import enum
 import functools
+import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -273,6 +274,55 @@ class Arrow(NamedTuple):
     edge: Edge
 
 
+class _Wires:
+    """Nodes and edges by name, and what is worked out from them when it is first asked for.
+
+    Passes ask for every node's edges several times and make a dozen graphs on the way, so these
+    are plain dicts; a `networkx` graph takes twenty times as long to make.
+    """
+
+    def __init__(
+        self,
+        nodes: Mapping[str, Node],
+        out: Mapping[str, tuple[Arrow, ...]],
+        order: Sequence[str] | None = None,
+    ) -> None:
+        self.nodes = nodes
+        self.out = out
+        if order is not None:
+            self.order = tuple(order)
+
+    @functools.cached_property
+    def into(self) -> Mapping[str, tuple[Arrow, ...]]:
+        """The edges into each node: data edges by input port, then control edges."""
+        into: dict[str, list[Arrow]] = {name: [] for name in self.nodes}
+        for arrows in self.out.values():
+            for arrow in arrows:
+                into[arrow[1]].append(arrow)
+        for found in into.values():
+            if len(found) > 1:
+                found.sort(key=_by_target_port)
+        return {name: tuple(found) for name, found in into.items()}
+
+    @functools.cached_property
+    def order(self) -> tuple[str, ...]:
+        """The names in an order that all edges follow: that of `networkx.topological_sort`."""
+        return tuple(_sorted(self.out))
+
+    @functools.cached_property
+    def dag(self) -> nx.MultiDiGraph[str]:
+        """The same as a `networkx` graph."""
+        dag: nx.MultiDiGraph[str] = nx.MultiDiGraph()
+        dag.add_nodes_from((name, {"node": node}) for name, node in self.nodes.items())
+        dag.add_edges_from(
+            (source, target, {"edge": edge})
+            for arrows in self.out.values()
+            for source, target, edge in arrows
+        )
+        nx.freeze(dag)
+        return dag
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """A dataflow graph at one stage, with the functions its ops call.
@@ -284,7 +334,7 @@ class Graph:
 
     name: str
     stage: Stage
-    dag: nx.MultiDiGraph[str]
+    _wires: _Wires
     back_edges: tuple[Arrow, ...] = ()
     inputs: tuple[Binding, ...] = ()
     captures: tuple[Binding, ...] = ()
@@ -311,26 +361,38 @@ class Graph:
         Raises:
             ValueError: Two nodes share a name, or an edge ends at no node.
         """
-        dag: nx.MultiDiGraph[str] = nx.MultiDiGraph()
         payloads: dict[str, Node] = {}
         for node in nodes:
             if node.name in payloads:
                 raise ValueError(f"two nodes are called {node.name!r}")
             payloads[node.name] = node
-        dag.add_nodes_from((node.name, {"node": node}) for node in payloads.values())
+        place = {name: at for at, name in enumerate(payloads)}
+        closing = {name for name, node in payloads.items() if node.op.endswith("NextIteration")}
+        out: dict[str, list[Arrow]] = {name: [] for name in payloads}
         back: list[Arrow] = []
-        forward: list[Arrow] = []
+        in_order = True
         for arrow in arrows:
-            for end in arrow[:2]:
-                if end not in payloads:
-                    raise ValueError(f"edge {arrow.source} -> {arrow.target}: no node {end!r}")
-            lowered_loop = payloads[arrow.source].op.endswith("NextIteration") and payloads[
-                arrow.target
-            ].op.endswith("Merge")
-            (back if lowered_loop else forward).append(arrow)
-        dag.add_edges_from((a.source, a.target, {"edge": a.edge}) for a in forward)
-        back += _take_out_cycles(dag)
-        return cls(name, stage, nx.freeze(dag), tuple(back), **rest)
+            source, target, _ = arrow
+            if source not in place or target not in place:
+                end = target if source in place else source
+                raise ValueError(f"edge {source} -> {target}: no node {end!r}")
+            if source in closing and payloads[target].op.endswith("Merge"):
+                back.append(arrow)
+                continue
+            out[source].append(arrow)
+            if place[source] >= place[target]:
+                in_order = False
+        grouped = {source: _parallel_together(found) for source, found in out.items()}
+        order = None if in_order else _sorted(grouped)
+        if order is not None and len(order) < len(grouped):
+            back += _take_out_cycles(grouped)
+            order = None
+        return cls(name, stage, _Wires(payloads, grouped, order), tuple(back), **rest)
+
+    @property
+    def dag(self) -> nx.MultiDiGraph[str]:
+        """The nodes and edges as a frozen `networkx` graph, made when it is first asked for."""
+        return self._wires.dag
 
     def __eq__(self, other: object) -> bool:
         """Compare by content: nodes in order, edges in order, and everything beside them."""
@@ -360,11 +422,11 @@ class Graph:
 
     def __len__(self) -> int:
         """Return the number of ops, bodies of functions not counted."""
-        return self.dag.number_of_nodes()
+        return len(self._wires.nodes)
 
     def __contains__(self, name: object) -> bool:
         """Tell whether there is a node of this name."""
-        return name in self.dag
+        return name in self._wires.nodes
 
     def __getitem__(self, name: str) -> Node:
         """Return the node of this name.
@@ -372,21 +434,28 @@ class Graph:
         Raises:
             KeyError: There is none.
         """
-        node: Node = self.dag.nodes[name]["node"]
-        return node
+        return self._wires.nodes[name]
 
     @property
     def edge_count(self) -> int:
         """The number of edges, back edges included."""
-        return self.dag.number_of_edges() + len(self.back_edges)
+        return sum(map(len, self._wires.out.values())) + len(self.back_edges)
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of the nodes in trace order."""
+        yield from self._wires.nodes
 
     def nodes(self) -> Iterator[Node]:
         """Yield the nodes in trace order."""
-        yield from (payload["node"] for payload in self.dag.nodes.values())
+        yield from self._wires.nodes.values()
 
     def arrows(self) -> Iterator[Arrow]:
         """Yield the edges of the DAG (not the back edges), grouped by source in trace order."""
-        yield from _arrows(self.dag.edges(data=True))
+        return itertools.chain.from_iterable(self._wires.out.values())
+
+    def sorted_names(self) -> tuple[str, ...]:
+        """Return the names of the nodes, each after those that it reads or waits for."""
+        return self._wires.order
 
     def incoming(self, name: str) -> tuple[Arrow, ...]:
         """Return the edges into a node: data edges by input port, then control edges.
@@ -394,7 +463,7 @@ class Graph:
         Raises:
             KeyError: There is no such node.
         """
-        return self._ends[name][0]
+        return self._wires.into[name]
 
     def outgoing(self, name: str) -> tuple[Arrow, ...]:
         """Return the edges out of a node, in the order in which its consumers were made.
@@ -402,29 +471,24 @@ class Graph:
         Raises:
             KeyError: There is no such node.
         """
-        return self._ends[name][1]
+        return self._wires.out[name]
 
-    @functools.cached_property
-    def _ends(self) -> Mapping[str, tuple[tuple[Arrow, ...], tuple[Arrow, ...]]]:
-        # Passes ask for every node's edges several times, and networkx builds a view each time.
-        into: dict[str, list[Arrow]] = {name: [] for name in self.dag}
-        out: dict[str, list[Arrow]] = {name: [] for name in self.dag}
-        for arrow in self.arrows():
-            into[arrow.target].append(arrow)
-            out[arrow.source].append(arrow)
-        for arrows in into.values():
-            if len(arrows) > 1:
-                arrows.sort(key=_by_target_port)
-        return {name: (tuple(into[name]), tuple(out[name])) for name in self.dag}
+    def ancestors(self, names: Iterable[str]) -> set[str]:
+        """Return all that a path leads from to any of these nodes; not these, unless one does."""
+        into = self._wires.into
+        found: set[str] = set()
+        stack = list(names)
+        while stack:
+            for arrow in into[stack.pop()]:
+                if arrow[0] not in found:
+                    found.add(arrow[0])
+                    stack.append(arrow[0])
+        return found
 
     def tensor(self, ref: TensorRef) -> TensorSpec | None:
         """Return type and shape of an op's output, or None when the source did not say."""
         outputs = self[ref.node].outputs
         return outputs[ref.port] if ref.port < len(outputs) else None
-
-
-def _arrows(edges: Iterable[tuple[str, str, dict[str, Any]]]) -> Iterator[Arrow]:
-    return (Arrow(source, target, payload["edge"]) for source, target, payload in edges)
 
 
 def _by_target_port(arrow: Arrow) -> tuple[bool, int]:
@@ -433,33 +497,61 @@ def _by_target_port(arrow: Arrow) -> tuple[bool, int]:
     return (port is None, port or 0)
 
 
-def _take_out_cycles(dag: nx.MultiDiGraph[str]) -> list[Arrow]:
+def _parallel_together(arrows: list[Arrow]) -> tuple[Arrow, ...]:
+    """Put the edges to one node next to each other, where the first of them stands."""
+    if len(arrows) < 2:
+        return tuple(arrows)
+    by_target: dict[str, list[Arrow]] = {}
+    for arrow in arrows:
+        by_target.setdefault(arrow[1], []).append(arrow)
+    if len(by_target) == len(arrows):
+        return tuple(arrows)
+    return tuple([arrow for together in by_target.values() for arrow in together])
+
+
+def _sorted(out: Mapping[str, Sequence[Arrow]]) -> list[str]:
+    """Return the names in topological order; those on or behind a cycle are missing."""
+    missing = dict.fromkeys(out, 0)
+    for arrows in out.values():
+        for arrow in arrows:
+            missing[arrow[1]] += 1
+    order = [name for name, count in missing.items() if not count]
+    for name in order:  # grows while it is read
+        for arrow in out[name]:
+            missing[arrow[1]] -= 1
+            if not missing[arrow[1]]:
+                order.append(arrow[1])
+    return order
+
+
+def _take_out_cycles(out: dict[str, tuple[Arrow, ...]]) -> list[Arrow]:
     """Remove the edges that close a cycle, and return them.
 
     TensorFlow's own graphs have none left here; a damaged or hand-written GraphDef may.
     """
-    if nx.is_directed_acyclic_graph(dag):
-        return []
     removed: list[Arrow] = []
     done: set[str] = set()
-    for root in list(dag):
+    for root in out:
         if root in done:
             continue
         on_path = {root}
-        stack = [(root, iter(list(dag.successors(root))))]
+        stack = [(root, iter(_successors(out, root)))]
         while stack:
             name, successors = stack[-1]
             for successor in successors:
                 if successor in on_path:
-                    payloads = dict(dag[name][successor])
-                    removed += [Arrow(name, successor, p["edge"]) for p in payloads.values()]
-                    dag.remove_edges_from([(name, successor)] * len(payloads))
+                    removed += [arrow for arrow in out[name] if arrow.target == successor]
+                    out[name] = tuple([arrow for arrow in out[name] if arrow.target != successor])
                 elif successor not in done:
                     on_path.add(successor)
-                    stack.append((successor, iter(list(dag.successors(successor)))))
+                    stack.append((successor, iter(_successors(out, successor))))
                     break
             else:
                 stack.pop()
                 on_path.discard(name)
                 done.add(name)
     return removed
+
+
+def _successors(out: Mapping[str, Sequence[Arrow]], name: str) -> list[str]:
+    return list(dict.fromkeys(arrow.target for arrow in out[name]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import networkx as nx
+import pytest
 
 from graph2mermaid.graph import EdgeKind
 from graph2mermaid.passes.absorb import absorb
@@ -145,6 +146,81 @@ def test_a_loop_goes_round_through_back_edges():
     }
 
 
+def back_edges(top: str, **functions: str) -> set[tuple[str, int | None, int | None, str | None]]:
+    return {
+        (a.source, a.edge.source_port, a.edge.target_port, a.edge.label)
+        for a in absorb(
+            with_results(inline(graph(top, functions=functions)).graph)
+        ).graph.back_edges
+    }
+
+
+SWAP = """
+    x:Placeholder float32[2] var=x
+    y:Placeholder float32[2] var=y
+    x -> while:While float32[2] float32[2] bool[] calls=cond=test,body=step => a
+    y -> while =1> b
+    go:Placeholder bool[] var=go -> while
+"""
+
+
+def test_a_value_that_takes_the_place_of_another_leads_back():
+    """`x, y = y, x` has no op, and is a way from one value of the diamond to the other."""
+    step = """
+        p:Placeholder float32[2]
+        q:Placeholder float32[2]
+        go:Placeholder bool[]
+        q -> i:Identity float32[2] => output_0
+        p => output_1
+        go -> not:LogicalNot bool[] => output_2
+    """
+    test = "p:Placeholder float32[2]; q:Placeholder float32[2]; go:Placeholder bool[] => output_0"
+    assert back_edges(SWAP, test=test, step=step) == {
+        ("while", 1, 0, "next iteration"),
+        ("while", 0, 1, "next iteration"),
+        ("while/not", 0, 2, "next iteration"),
+        ("while", 2, None, "goes on while true"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("inside", "outside"),
+    [("x", "x"), ("y", None), ("", None)],
+    ids=["the same", "another", "none"],
+)
+def test_a_loop_value_has_a_name_that_entry_and_body_agree_on(inside: str, outside: str | None):
+    """What enters as `x` and leaves the body as `y` is not called `x` all the time."""
+    named = STEP.replace(
+        "mul:Mul float32[2]", f"mul:Mul float32[2] var={inside}" if inside else "mul:Mul float32[2]"
+    )
+    top = LOOP.replace("x:Placeholder float32[2]", "x:Placeholder float32[2] var=x")
+    drawn = inline(graph(f"{top}; while -1> after:Relu", functions={"test": TEST, "step": named}))
+    labels = {(a.source, a.target): a.edge.label for a in drawn.graph.arrows()}
+    found = {labels["while", name] for name in ("while/mul", "while/all", "after")}
+    assert found == {outside}
+    assert drawn.graph["w"].name == "w"
+    assert ("w", "while/mul") in labels
+
+
+def test_names_that_depend_on_each_other():
+    """A value that another name's value is put into has no name either; nothing is placed twice."""
+    step = """
+        p:Placeholder float32[2]
+        q:Placeholder float32[2]
+        go:Placeholder bool[]
+        p -> call:PartitionedCall float32[2] calls=f=square => output_0
+        p => output_1
+        go -> not:LogicalNot bool[] var=go => output_2
+    """
+    test = "p:Placeholder float32[2]; q:Placeholder float32[2]; go:Placeholder bool[] => output_0"
+    top = graph(SWAP, functions={"test": test, "step": step, "square": SQUARE})
+    drawn = inline(top)
+    assert [n.name for n in drawn.graph.nodes() if n.op == "Square"] == ["while/call/sq"]
+    assert len(drawn.bodies) == 3
+    labels = {a.target: a.edge.label for a in drawn.graph.arrows() if a.source == "while"}
+    assert labels == {"while/call/sq": None, "while/not": "go"}
+
+
 def test_what_a_loop_does_not_change_goes_past_it():
     """A loop variable that the body returns untouched comes straight from its source."""
     drawn = inline(graph(LOOP, functions={"test": TEST, "step": STEP}))
@@ -197,3 +273,23 @@ def test_a_function_that_is_nowhere_stays_a_call():
     )
     assert edges(drawn) == {("x", "c")}
     assert drawn.not_drawn == ()
+
+
+def test_what_two_loop_values_share_is_no_counter():
+    """A value that nothing reads is left out only if what makes it is nothing else's value."""
+    top = """
+        a:Placeholder float32[]
+        b:Placeholder float32[]
+        a -> while:While float32[] float32[] calls=cond=test,body=step
+        b -> while
+    """
+    test = "p:Placeholder float32[]; q:Placeholder float32[]; p -> less:Less bool[] => output_0"
+    step = """
+        p:Placeholder float32[]
+        q:Placeholder float32[]
+        q -> abs:Abs float32[] => output_0
+        abs -> neg:Neg float32[] => output_1
+    """
+    assert {"while/abs", "while/neg"} <= set(
+        inline(graph(top, functions={"test": test, "step": step})).graph.names()
+    )

@@ -21,7 +21,9 @@ from tests.builders import graph
     ("titles", "beside", "title"),
     [
         (["block0", "block1", "block2"], {"block": 3}, "block"),
-        (["block_4", "block_5"], {"block_": 16}, "block_4-5"),
+        (["block_4", "block_5"], {"block": 16}, "block_4-5"),
+        (["dense", "dense_1", "dense_2"], {"dense": 3}, "dense"),
+        (["dense", "dense_1"], {"dense": 3}, "dense_0-1"),
         (["conv2_block10", "conv2_block9"], {"conv2_block": 5}, "conv2_block9-10"),
         (["block6b", "block6c", "block6d"], {"block6": 4}, "block6b-d"),
         (["layer", "layer"], {}, "layer"),
@@ -67,6 +69,7 @@ def test_trace_suffix(names: list[str], suffix: str):
         ("sparse_categorical_crossentropy", "loss: crossentropy"),
         ("mean_squared_error", "loss: mean squared error"),
         ("my_loss", "my loss"),
+        ("compile_loss/mean_squared_error", "loss: mean squared error"),
         ("resnet50", None),
     ],
 )

@@ -28,6 +28,21 @@ from graph2mermaid.graph import (
     TensorRef,
     TensorSpec,
 )
+from graph2mermaid.optimization import Way
+from graph2mermaid.provenance import (
+    Blocked,
+    Blocker,
+    Difference,
+    Fate,
+    Folded,
+    How,
+    NodeOrigin,
+    OpFate,
+    Optimization,
+    PassResult,
+    Provenance,
+    Suspect,
+)
 from graph2mermaid.serde import Captures, dumps, load, loads, save
 from tests.builders import MULTIPLY_ADD, capture, graph
 from tests.graph_strategies import captures, unknown_keys
@@ -146,6 +161,20 @@ FULL_CAPTURE = Capture(
     Environment("2.21.0", "3.15.0", "3.11.2", ("1 x CPU",), {"later": 1}),
     ("a note",),
     {"later": 1},
+    Optimization(
+        Way.RUN,
+        Provenance(
+            {"n": NodeOrigin("n", "Const", How.FOLDED, ("n",), folded=Folded("int32", (), 4, "1"))},
+            {"n": OpFate("n", "Add", Fate.FOLDED, ("n",), "constfold")},
+            (Suspect(("s",), "n", "n"),),
+        ),
+        (Blocked(("n",), Blocker.DTYPE, "n"), Blocked(("n",), None)),
+        (PassResult("constfold", 1, 0, 2, 1, 3, "a note"),),
+        {"constfold": True},
+        {"constant_folding": False},
+        (Difference("n", "Add", "Const"),),
+        ("another note",),
+    ),
 )
 
 

@@ -11,6 +11,8 @@ from tests.tf.drawn import Drawn, drawn
 tf = pytest.importorskip("tensorflow")
 pytestmark = pytest.mark.tf
 
+NEXT = "next iteration"
+
 
 @pytest.fixture(scope="module")
 def branches() -> Drawn:
@@ -351,3 +353,86 @@ def test_a_value_passed_through_a_branch():
     seen = drawn(tf.function(clip), tf.TensorSpec([2]))
     assert ("if", "else: x | float32[2]", "x") in seen.links
     assert list(seen.frames) == ["then"]
+
+
+class TestLoopValues:
+    """What a loop's values are called, and how they go round."""
+
+    def test_a_value_may_take_the_place_of_another(self):
+        """`a` is what `b` was: there is a way back for both, one without an op on it."""
+
+        def fibonacci(n):
+            a = tf.constant(0)
+            b = tf.constant(1)
+            for _ in tf.range(n):
+                a, b = b, a + b
+            return a
+
+        seen = drawn(tf.function(fibonacci), tf.TensorSpec([], tf.int32))
+        back = [start for start, words, end in seen.links if (words, end) == (NEXT, "while")]
+        assert sorted(back) == ["+ AddV2", "AddV2", "while"]
+        assert {("while", "while"), ("+ AddV2", "while")} <= set(seen.dotted)
+
+    def test_a_condition_may_be_a_value_of_the_loop(self):
+        """`while go` tests nothing in a frame of its own; the diamond goes on by its own value."""
+
+        def grow(x):
+            go = tf.constant(True)
+            while go:
+                x = x * 2.0
+                go = tf.reduce_sum(x) < 10.0
+            return x
+
+        seen = drawn(tf.function(grow), tf.TensorSpec([2]))
+        assert ("while", "goes on while true: go", "while") in seen.links
+        assert ("while", "while") in seen.dotted
+        assert ("while", NEXT, "while") not in seen.links
+
+    def test_the_name_from_outside_is_not_the_loops(self):
+        """`y = x` and `best = x` make no op, so both enter as `x`, and neither is `x` inside."""
+
+        def highest(x):
+            y = x
+            best = x
+            i = tf.constant(0)
+            while i < 3:
+                y = y * 2.0
+                best = tf.maximum(best, y)
+                i += 1
+            return best, y
+
+        seen = drawn(tf.function(highest), tf.TensorSpec([2]))
+        leaving = {(words, end) for start, words, end in seen.links if start == "while"}
+        assert ("float32[2]", "* Mul") in leaving
+        assert ("float32[2]", "tf.maximum") in leaving
+        assert ("i | int32[]", "< Less") in leaving
+        assert not any(words.startswith("x") for words, _ in leaving)
+        assert ("* Mul", "y | float32[2]", "tf.maximum") in seen.links
+
+    def test_tensors_as_nodes(self):
+        """The loop's value is one node: the body and the result read it, and it reads neither."""
+
+        def grow(x):
+            while tf.reduce_sum(x) < 10.0:
+                x = x * 2.0
+            return x
+
+        seen = drawn(tf.function(grow), tf.TensorSpec([2]), tensors="nodes")
+        assert {("while", "", "x"), ("x", "", "* Mul"), ("x", "", "output_0")} <= set(seen.links)
+        assert not any(start == "output_0" for start, _, _ in seen.links)
+        assert seen.frames["condition of while"] == [
+            "tf.reduce_sum",
+            "while/Sum",
+            "10.0",
+            "< Less",
+        ]
+
+
+def test_a_hidden_type_leaves_the_variable_of_that_scope():
+    """`MatMul/ReadVariableOp/resource` is below a scope called MatMul, and is not a MatMul."""
+    weights = tf.Variable(tf.ones([2, 2]), name="w")
+    product = tf.function(lambda x: tf.matmul(x, weights) + 1.0)
+    seen = drawn(product, tf.TensorSpec([2, 2]), hide=("MatMul", "Mull"))
+    assert ("w", "through MatMul", "+ AddV2") in seen.links
+    assert ("x", "through MatMul", "+ AddV2") in seen.links
+    assert "Nothing is hidden for Mull: there is no such op type" in seen.diagram.left_out[-1]

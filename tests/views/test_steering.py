@@ -216,3 +216,21 @@ def test_each_picture_is_a_page_when_files_are_asked_for():
     assert reached == files
     contents = read(pages[0].report.to_markdown())
     assert len(contents.items) == len(pages) - 1
+
+
+def test_a_cycle_of_groups_is_made_of_plain_edges():
+    """Data that flows between two groups both ways is no loop, so none of it is dotted."""
+    text = "x:Placeholder -> a/p:Exp -> b/q:Exp -> a/r:Neg -> b/s:Neg => y"
+    overview = next(iter(pictures(text, depth=0))).diagram
+    links = {(link.source, link.target): link.dotted for link in overview.links}
+    assert links["group:|a", "group:|b"] is links["group:|b", "group:|a"] is False
+
+
+def test_edges_from_stubs_do_not_repeat_them():
+    """A dashed box says where a tensor comes from, and the edge what it is: of a variable, its value."""
+    text = (
+        f"v:Placeholder holds=float32[4] label=w; {layers(3)}; v -> layer1/step1; v -> layer2/step1"
+    )
+    page = next(one for one in pictures(text, depth=0, max_nodes=8) if one.title == "layer1")
+    words = {link.source: link.lines for link in page.diagram.links if "stub" in link.source}
+    assert words == {"stub:|layer0": ("float32[4]",), "stub:v": ("float32[4]",)}

@@ -29,7 +29,7 @@ FENCES = ("mermaid", "myst", "azure")
 HOSTS = ("github", "gitlab")
 LEAST_NODES = 4
 FORMATS = ("md", "mmd", "json")
-LATER_VIEWS = ("grappler", "runtime", "xla", "memory", "timing", "dataset")
+LATER_VIEWS = ("xla", "memory", "timing", "dataset")
 
 Format = Literal["md", "mmd", "json"]
 
@@ -38,7 +38,8 @@ Format = Literal["md", "mmd", "json"]
 class Shown:
     """What the result shows."""
 
-    views: tuple[str, ...]
+    views: tuple[str, ...] | None
+    """None when none was asked for."""
     options: Options
 
 
@@ -146,6 +147,23 @@ trace_options = _all_of(
     ),
     run_options,
     option(
+        "--run/--no-run",
+        "run",
+        default=None,
+        heading=_RUN,
+        help="Run the function once, with the values of --inputs or made-up ones, to record what "
+        "TensorFlow runs; or never run it. By default it runs only with --inputs values.",
+    ),
+    option(
+        "--no-replay",
+        "replay",
+        flag_value=False,
+        default=True,
+        is_flag=True,
+        heading=_RUN,
+        help="Do not find out which optimizer did what; it takes as long as optimizing.",
+    ),
+    option(
         "--unsafe",
         is_flag=True,
         heading=_RUN,
@@ -160,7 +178,8 @@ show_options = _all_of(
         multiple=True,
         metavar="V[,V]",
         heading=_SHOW,
-        help="The views of the report: traced (the default), all.",
+        help="The views of the report: traced, grappler (what the optimizer made of it), runtime "
+        "(what each device executes), all. By default traced and grappler.",
     ),
     option(
         "--level",
@@ -362,7 +381,7 @@ def shown(
         to=steering.to,
         out_dir=out_dir,
     )
-    return Shown(names or ("traced",), options)
+    return Shown(names or None, options)
 
 
 def output(

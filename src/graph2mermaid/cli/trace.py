@@ -74,6 +74,8 @@ def app(
     inputs: tuple[str, ...],
     inputs_from: str | None,
     timeout: float | None,
+    run: bool | None,
+    replay: bool,
     unsafe: bool,
     views: tuple[str, ...],
     level: str,
@@ -108,6 +110,7 @@ def app(
     function's Python once.
     """
     from graph2mermaid.sources.signature import split_input
+    from graph2mermaid.sources.stages import later_stages
     from graph2mermaid.sources.target import parse
     from graph2mermaid.sources.tracing import Request
 
@@ -122,7 +125,9 @@ def app(
     names = [parse(_not_a_command(text)) for text in dict.fromkeys(targets)]
     files = [name.path for name in names if name.path is not None]
     where = output(out, out_dir, form, save, files)
-    request = Request(tuple(split_input(text) for text in inputs), inputs_from, unsafe)
+    typed_inputs = tuple(split_input(text) for text in inputs)
+    further = later_stages(what.views, run=run, replay=replay)
+    request = Request(typed_inputs, inputs_from, unsafe, further)
     if timeout is not None and not is_supervised():
         ctx.exit(supervise(ctx.meta[ARGUMENTS], timeout))
     console = Console(quiet=quiet)

@@ -17,6 +17,8 @@ from graph2mermaid.graph import (
     SourceLine,
 )
 from graph2mermaid.mermaid.diagram import Box, Diagram, Frame, Link, Look
+from graph2mermaid.passes.devices import short_device
+from graph2mermaid.passes.fold import is_iteration
 
 _LOOKS: Mapping[NodeKind, Look] = {
     NodeKind.INPUT: Look.INPUT,
@@ -46,6 +48,16 @@ class FrameSpec:
     parent: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a view says of a node beside what it is: how it came about, how long it took."""
+
+    look: Look | None = None
+    """How it is drawn; None leaves it as it is."""
+    lines: tuple[str, ...] = ()
+    """They follow the first line of the box."""
+
+
 def build(
     graph: Graph,
     *,
@@ -56,6 +68,7 @@ def build(
     by_device: bool = False,
     direction: str = "TD",
     left_out: Sequence[str] = (),
+    marks: Mapping[str, Mark] | None = None,
 ) -> Diagram:
     """Return the diagram of a flat graph.
 
@@ -68,11 +81,15 @@ def build(
         by_device: Color what is placed on a device by it, and say which.
         direction: `TD` or `LR`.
         left_out: Sentences about what was left out before.
+        marks: What a view says of some nodes.
     """
     boxes = {node.name: _box(node, names, by_device) for node in graph.nodes()}
+    for name, mark in (marks or {}).items():
+        if name in boxes:
+            boxes[name] = _marked(boxes[name], mark)
     return Diagram(
         title=title,
-        description=_description(graph),
+        description=_description(graph, home or {}),
         boxes=boxes,
         links=tuple(_links(graph)),
         frames=_frames(frames, home or {}, boxes),
@@ -87,12 +104,10 @@ def _box(node: Node, names: bool, by_device: bool) -> Box:
     return Box((*lines[:2], device) if device else lines, look(node), device)
 
 
-def short_device(device: str) -> str:
-    """Return `CPU:1` for `/job:localhost/replica:0/task:0/device:CPU:1`; other jobs stay named."""
-    parts = [part for part in device.split("/") if part]
-    local = ("job:localhost", "replica:0", "task:0")
-    kept = [part.removeprefix("device:") for part in parts if part not in local]
-    return "/".join(kept)
+def _marked(box: Box, mark: Mark) -> Box:
+    first, *rest = box.lines
+    lines = (first, *mark.lines, *rest)[:3]
+    return Box(lines, mark.look or box.look, box.tint)
 
 
 def short_place(source: SourceLine) -> str:
@@ -153,7 +168,8 @@ def _constant_words(node: Node) -> Iterable[str]:
     if value is not None and len(value) <= _SHORT_VALUE:
         yield value
     elif node.outputs:
-        yield "constant"
+        text = value if value is not None and node.outputs[0].dtype == "string" else None
+        yield "constant" if text is None else f"{text[: _SHORT_VALUE - 1]}…"
         yield str(node.outputs[0])
 
 
@@ -224,10 +240,11 @@ def _links(graph: Graph) -> Iterable[Link]:
         times = 1 if arrow.edge.target_port is None else arrow.edge.count
         seen[key] = seen.get(key, 0) + times
     for arrow in graph.back_edges:
-        words = (
-            tuple(_edge_words(graph, arrow)) if arrow.edge.label is None else (arrow.edge.label,)
-        )
-        seen.setdefault((arrow.source, arrow.target, words, True), 1)
+        if not is_iteration(arrow.edge.label):  # closes a cycle of groups, and is an edge like any
+            dotted = _dotted(arrow)
+            seen.setdefault((*arrow[:2], tuple(_edge_words(graph, arrow)), dotted), 1)
+            continue
+        seen.setdefault((arrow.source, arrow.target, (arrow.edge.label or "",), True), 1)
     for (source, target, words, dotted), count in seen.items():
         repeated = () if count == 1 or dotted else (f"× {count}",)
         yield Link(source, target, (*words, *repeated)[:3], dotted)
@@ -241,7 +258,9 @@ def _edge_words(graph: Graph, arrow: Arrow) -> Iterable[str]:
     """Say what flows, unless the box that it comes from or goes to says so already."""
     edge = arrow.edge
     source, target = graph[arrow.source], graph[arrow.target]
-    if edge.label is not None:
+    elided = NodeKind.ELIDED in (source.kind, target.kind)
+    said = elided and edge.label in (source.label, target.label)  # by a stub at one end
+    if edge.label is not None and not said:
         yield edge.label
     if edge.kind is EdgeKind.CONTROL:
         return
@@ -262,10 +281,11 @@ def _edge_words(graph: Graph, arrow: Arrow) -> Iterable[str]:
 
 def _tensor_words(source: Node, target: Node, port: int) -> Iterable[str]:
     """Name a tensor by its Python variable, and by TensorFlow's `op:port` past the first output."""
-    name = source.tensor_name(port) if source.kind is not NodeKind.GROUP else None
+    named = source.kind not in (NodeKind.GROUP, NodeKind.ELIDED)
+    name = source.tensor_name(port) if named else None
     told = target.kind in (NodeKind.OUTPUT, NodeKind.TENSOR) and target.label == name
-    control = source.kind in (NodeKind.CONTROL_FLOW, NodeKind.GROUP)
-    number = f"{source.name.rpartition('/')[2]}:{port}" if port and not control else ""
+    numbered = port and named and source.kind is not NodeKind.CONTROL_FLOW
+    number = f"{source.name.rpartition('/')[2]}:{port}" if numbered else ""
     words = " = ".join(word for word in (name, number) if word)
     if words and not (told and not number):
         yield words
@@ -290,15 +310,22 @@ def _frames(
     return made(None)
 
 
-def _description(graph: Graph) -> str:
-    kinds = Counter(node.kind for node in graph.nodes())
-    words = {
+def _description(graph: Graph, home: Mapping[str, str]) -> str:
+    """Count what is drawn; the arguments of a body that an op calls are not the function's."""
+    ends = (NodeKind.INPUT, NodeKind.OUTPUT)
+    kinds = Counter(
+        Look.MERGE if look(node) is Look.MERGE else node.kind
+        for node in graph.nodes()
+        if not (node.kind in ends and node.name in home)
+    )
+    words: dict[NodeKind | Look, str] = {
         NodeKind.INPUT: "argument",
         NodeKind.VARIABLE: "variable",
         NodeKind.CONST: "constant",
         NodeKind.OP: "op",
         NodeKind.CALL: "call",
         NodeKind.CONTROL_FLOW: "control flow op",
+        Look.MERGE: "merge",
         NodeKind.GROUP: "group",
         NodeKind.OUTPUT: "result",
     }

@@ -25,6 +25,11 @@ class Look(str, enum.Enum):
     TENSOR = "tensor"
     GROUP = "group"
     ELIDED = "elided"
+    FUSED = "fused"
+    FOLDED = "folded"
+    CHANGED = "changed"
+    ADDED = "added"
+    GHOST = "ghost"
 
 
 @dataclass(frozen=True, slots=True)

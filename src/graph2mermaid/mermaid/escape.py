@@ -9,6 +9,7 @@ such as `while/body/_23`, `_arg0` and `__inference_f_12`, need neither.
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -59,6 +60,8 @@ _BROKEN = tuple(
         r"classDe(?=f[\s\S]*#[\s\S]*;)",
     )
 )
+_TO_BREAK = re.compile("|".join(f"(?:{pattern.pattern})" for pattern in _BROKEN))
+"""Finds nothing in a text that none of them changes, as most are."""
 _ZERO_WIDTH = "\u200c\u200d"  # joins and parts letters and emoji; kept only inside such text
 _STRAY_ZERO_WIDTH = re.compile(
     f"(?<![^\x00-\x7f{_ZERO_WIDTH}])[{_ZERO_WIDTH}]+|[{_ZERO_WIDTH}]+(?![^\x00-\x7f{_ZERO_WIDTH}])"
@@ -77,7 +80,13 @@ _SNAP = 8
 
 def label(lines: Iterable[str]) -> str:
     """Return what stands between the quotes of `id["..."]`. Never empty."""
-    text = "\n".join(shown(lines)).translate(_TO_LOOK_ALIKE)
+    return _label(shown(lines))
+
+
+# The pages of one report say the same words again and again: op types, tensor types.
+@functools.lru_cache(maxsize=4096)
+def _label(lines: tuple[str, ...]) -> str:
+    text = "\n".join(lines).translate(_TO_LOOK_ALIKE)
     return _with_joiners(_without_emphasis(text)).replace("\n", _BREAK) or " "
 
 
@@ -86,6 +95,11 @@ def shown(lines: Iterable[str]) -> tuple[str, ...]:
 
     Empty lines are left out and long ones cut; an ellipsis stands for all after the third.
     """
+    return _shown(tuple(lines))
+
+
+@functools.lru_cache(maxsize=4096)
+def _shown(lines: tuple[str, ...]) -> tuple[str, ...]:
     kept = [line for line in map(_cleaned, lines) if line]
     if len(kept) > MAX_LINES:
         kept[MAX_LINES - 1] = f"{cut(kept[MAX_LINES - 1], MAX_WIDTH - 2)} {_ELLIPSIS}"
@@ -150,6 +164,8 @@ def _showing(char: str) -> str:
 
 
 def _with_joiners(text: str) -> str:
+    if not _TO_BREAK.search(text):
+        return text
     for pattern in _BROKEN:
         text = pattern.sub(rf"\g<0>{_JOINER}", text)
     return text
@@ -157,6 +173,8 @@ def _with_joiners(text: str) -> str:
 
 def _without_emphasis(text: str) -> str:
     """Put a joiner after each underscore that would close an emphasis begun before it."""
+    if "_" not in text:
+        return text
     pieces: list[str] = []
     done = 0
     opened = False

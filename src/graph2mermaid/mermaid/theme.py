@@ -40,6 +40,11 @@ _GRAY = _css("#f3f4f6", "#6b7280", "#111827")
 _INDIGO = _css("#eef2ff", "#4338ca", "#1e1b4b")
 _FUCHSIA = _css("#fae8ff", "#a21caf", "#4a044e")
 _SLATE = _css("#f8fafc", "#64748b", "#0f172a")
+_VIOLET = _css("#ede9fe", "#6d28d9", "#2e1065", "stroke-width:2px")
+_LIME = _css("#dcfce7", "#15803d", "#052e16", "stroke-dasharray:4 3")
+_ORANGE = _css("#ffedd5", "#c2410c", "#431407")
+_CYAN = _css("#cffafe", "#0e7490", "#083344")
+_GHOST = _css("#ffffff", "#6b7280", "#4b5563", "stroke-dasharray:2 4")
 _DASHED = _css("#ffffff", "#6b7280", "#374151", "stroke-width:2px", "stroke-dasharray:6 4")
 
 TINTS: tuple[str, ...] = (
@@ -72,6 +77,13 @@ STYLES: Mapping[Look, Style] = MappingProxyType(
         Look.TENSOR: Style("tensor", "(", ")", _SLATE, "Rounded corners", "named tensor"),
         Look.MERGE: Style("merge", "(", ")", _FUCHSIA, "Rounded corners", "where branches join"),
         Look.ELIDED: Style("elided", "[", "]", _DASHED, "Dashed box", "ops left out here"),
+        Look.FUSED: Style("fused", "[[", "]]", _VIOLET, "Double sides", "fused kernel"),
+        Look.FOLDED: Style("folded", "{{", "}}", _LIME, "Dashed hexagon", "folded constant"),
+        Look.CHANGED: Style("changed", "[", "]", _ORANGE, "Box", "op that had another type (was)"),
+        Look.ADDED: Style("added", "[", "]", _CYAN, "Box", "op that an optimizer added"),
+        Look.GHOST: Style(
+            "ghost", "(", ")", _GHOST, "Dashed rounded corners", "op that was removed"
+        ),
     }
 )
 

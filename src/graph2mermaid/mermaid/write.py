@@ -88,7 +88,7 @@ class _Writer:
 
     def link(self, link: Link) -> str:
         arrow = "-.->" if link.dotted else "-->"
-        text = f'|"{label(link.lines)}"|' if shown(link.lines) else ""
+        text = f'|"{label(link.lines)}"|' if link.lines and shown(link.lines) else ""
         return f"{self.node_id(link.source)} {arrow}{text} {self.node_id(link.target)}"
 
     def classes(self) -> Iterator[str]:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-import networkx as nx
-
 from graph2mermaid.graph import (
     STRUCTURAL_ARGUMENTS,
     Arrow,
@@ -28,6 +26,10 @@ _CONTROL = Edge(EdgeKind.CONTROL, None, None)
 
 _BRIDGES = frozenset({"Identity", "IdentityN"})
 _READS = frozenset({"ReadVariableOp"})
+_PURE = _READS | {"ResourceGather", "ResourceGatherNd", "VariableShape", "VarIsInitializedOp"}
+"""Ops that take a variable and leave it as it is."""
+_MOST_JOINED = 10_000
+"""More edges than this in the place of one NoOp would be most of the graph."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,9 @@ def absorb(graph: Graph) -> Absorbed:
 @dataclass
 class _Absorber:
     graph: Graph
-    moved: dict[TensorRef, TensorRef] = field(default_factory=dict)
+    moved: dict[tuple[str, int], TensorRef] = field(default_factory=dict)
     """Where a tensor of an op that is gone comes from now."""
-    labels: dict[TensorRef, str] = field(default_factory=dict)
+    labels: dict[tuple[str, int], str] = field(default_factory=dict)
     """Words on the edge into a bridge that is gone; they go on to the edges out of it."""
     waits: dict[str, list[str]] = field(default_factory=dict)
     """For an op that is gone, the nodes that a control edge out of it starts at now."""
@@ -62,6 +64,8 @@ class _Absorber:
     variables: dict[str, str] = field(default_factory=dict)
     ordered: set[str] = field(default_factory=set)
     """Reads of a variable that something else changes afterwards."""
+    written: frozenset[str] = frozenset()
+    """The variables that something here may change."""
     whole: dict[str, Node] = field(default_factory=dict)
     """Arguments made of several tensors, by the node that stands for all of them."""
 
@@ -71,7 +75,8 @@ class _Absorber:
         for binding in self.graph.inputs:
             self._composite(binding)
         self.ordered = _reads_before_writes(self.graph)
-        for name in nx.topological_sort(self.graph.dag):
+        self.written = _written(self.graph)
+        for name in self.graph.sorted_names():
             node = self.graph[name]
             if node.op in _READS:
                 self._read(node)
@@ -106,22 +111,34 @@ class _Absorber:
         )
 
     def _read(self, node: Node) -> None:
-        """A read between no writes is the variable itself; one that has to be in order is an op."""
+        """A read between no writes is the variable itself; one that has to be in order is an op.
+
+        So is no read whose value nothing uses. What it waits for, its followers wait for.
+        """
         data, control = self._incoming(node.name)
-        if len(data) != 1 or control or node.name in self.ordered:
+        if len(data) != 1:
+            return
+        used = any(a.edge.kind is EdgeKind.DATA for a in self.graph.outgoing(node.name))
+        returned = any(ref.node == node.name for b in self.graph.outputs for ref in b.tensors)
+        if not used and not returned and node.name not in self.closing:
+            self.waits[node.name] = control
+            self.gone[node.name] = data[0].node
+            return
+        fixed = data[0].node not in self.written
+        if not fixed and (control or node.name in self.ordered):
             return
         holder = self.graph[data[0].node]
         handle = bool(holder.outputs) and holder.outputs[0].dtype == "resource"
         if holder.kind is NodeKind.VARIABLE or (holder.kind is NodeKind.INPUT and handle):
             self.moved[TensorRef(node.name)] = data[0]
-            self.waits[node.name] = [holder.name]
+            self.waits[node.name] = [holder.name, *control]
             self.gone[node.name] = holder.name
 
     def _bridge(self, node: Node) -> None:
         data, control = self._incoming(node.name)
-        followers = list(dict.fromkeys(self.graph.dag.successors(node.name)))
+        followers = self._followers(node.name)
         closing = self.closing.get(node.name, [])
-        if not data or (len(control) > 1 and len(followers) + len(closing) > 1):
+        if not data or len(control) * (len(followers) + len(closing)) > _MOST_JOINED:
             return
         arriving = [a for a in self.graph.incoming(node.name) if a.edge.kind is EdgeKind.DATA]
         for port, (ref, arrow) in enumerate(zip(data, arriving, strict=True)):
@@ -147,10 +164,9 @@ class _Absorber:
         self.gone[node.name] = data[0].node
 
     def _join(self, node: Node) -> None:
-        """A NoOp that gathers k and releases m goes where k x m edges are no more than k + m."""
+        """What follows a NoOp waits for all that it gathers, unless that were far too many edges."""
         _, control = self._incoming(node.name)
-        followers = list(self.graph.dag.successors(node.name))
-        if len(control) * len(followers) > len(control) + len(followers):
+        if len(control) * len(self._followers(node.name)) > _MOST_JOINED:
             return
         self.waits[node.name] = control
         self.gone[node.name] = ""
@@ -178,7 +194,7 @@ class _Absorber:
         """
         lines = {n.source for n in self.graph.nodes() if n.op.endswith("While")} - {None}
         readers = self._readers()
-        for name in reversed(list(nx.topological_sort(self.graph.dag))):
+        for name in reversed(self.graph.sorted_names()):
             node = self.graph[name]
             spare = node.kind is NodeKind.CONST or (
                 node.kind is NodeKind.OP and node.source in lines and bool(node.outputs)
@@ -189,14 +205,15 @@ class _Absorber:
     def _readers(self) -> dict[str, set[str]]:
         """Return for each node those that read or wait for it once the bridges are gone."""
         readers: dict[str, set[str]] = {}
-        for name in self.graph.dag:
+        for name in self.graph.names():
             if name in self.gone:
                 continue
-            for arrow in self.graph.incoming(name):
-                if (arrow.source, name, arrow.edge.target_port) not in self.dropped:
-                    readers.setdefault(self._source(arrow).node, set()).add(name)
-            for start in self._incoming(name)[1]:
+            for start in self._waits(name):
                 readers.setdefault(start, set()).add(name)
+            for arrow in self.graph.incoming(name):
+                if not self._is_dropped(arrow):
+                    start = arrow.source if self._stays(arrow) else self._source(arrow).node
+                    readers.setdefault(start, set()).add(name)
         for arrow in self._back_edges():
             readers.setdefault(arrow.source, set()).add(arrow.target)
         return readers
@@ -205,22 +222,42 @@ class _Absorber:
 
     def _incoming(self, name: str) -> tuple[list[TensorRef], list[str]]:
         """Return where a node's tensors come from, by port, and what it waits for."""
-        data: list[TensorRef] = []
+        arrows = self.graph.incoming(name)
+        data = [self._source(a) for a in arrows if a.edge.kind is not EdgeKind.CONTROL]
+        return data, self._waits(name)
+
+    def _waits(self, name: str) -> list[str]:
+        """Return what a node waits for."""
+        arrows = self.graph.incoming(name)
+        # Control edges come last, and most nodes have none.
+        if name not in self.extra and not (arrows and arrows[-1].edge.kind is EdgeKind.CONTROL):
+            return []
         control: list[str] = []
-        for arrow in self.graph.incoming(name):
+        for arrow in arrows:
             if arrow.edge.kind is EdgeKind.CONTROL:
                 control += self._waits_for(arrow.source)
-            else:
-                data.append(self._source(arrow))
         control += self.extra.get(name, [])
-        return data, list(dict.fromkeys(control))
+        return list(dict.fromkeys(control))
 
     def _source(self, arrow: Arrow) -> TensorRef:
-        ref = TensorRef(arrow.source, arrow.edge.source_port or 0)
-        return self.moved.get(ref, ref)
+        port = arrow.edge.source_port or 0
+        return self.moved.get((arrow.source, port)) or TensorRef(arrow.source, port)
+
+    def _stays(self, arrow: Arrow) -> bool:
+        """Tell whether the tensor on an edge still comes from where it came from."""
+        return arrow.source not in self.gone and arrow.source not in self.whole
 
     def _label(self, arrow: Arrow) -> str | None:
-        return self.labels.get(TensorRef(arrow.source, arrow.edge.source_port or 0))
+        return self.labels.get((arrow.source, arrow.edge.source_port or 0))
+
+    def _is_dropped(self, arrow: Arrow) -> bool:
+        """Tell whether an edge became words in its consumer."""
+        return arrow.target in self.words and (
+            (arrow.source, arrow.target, arrow.edge.target_port) in self.dropped
+        )
+
+    def _followers(self, name: str) -> list[str]:
+        return list(dict.fromkeys(arrow.target for arrow in self.graph.outgoing(name)))
 
     def _waits_for(self, name: str) -> list[str]:
         """Follow a control edge's start; constants and arguments are always there already."""
@@ -234,7 +271,7 @@ class _Absorber:
 
     def _rebuild(self) -> Graph:
         members: dict[str, list[str]] = {}
-        for name in self.graph.dag:
+        for name in self.graph.names():
             into = self.gone.get(name)
             while into and into in self.gone:
                 into = self.gone[into]
@@ -265,39 +302,48 @@ class _Absorber:
         )
 
     def _with_words(self, node: Node, members: list[str]) -> Node:
-        attrs = {**self.words.get(node.name, {}), **node.attrs}
+        words = self.words.get(node.name)
+        variable = node.variable or self.variables.get(node.name)
+        if not words and not members and variable == node.variable:
+            return node
         return replace(
             node,
-            attrs=attrs,
+            attrs={**words, **node.attrs} if words else node.attrs,
             members=(*node.members, *members),
-            variable=node.variable or self.variables.get(node.name),
+            variable=variable,
         )
 
     def _arrows_into(self, name: str) -> list[Arrow]:
         arrows: list[Arrow] = []
         sources: set[str] = set()
         for arrow in self.graph.incoming(name):
-            if arrow.edge.kind is EdgeKind.CONTROL:
+            if arrow.edge.kind is EdgeKind.CONTROL or self._is_dropped(arrow):
                 continue
-            if (arrow.source, name, arrow.edge.target_port) in self.dropped:
-                continue
-            ref = self._source(arrow)
-            sources.add(ref.node)
-            label = arrow.edge.label or self._label(arrow)
-            edge = replace(arrow.edge, source_port=ref.port, label=label)
-            arrows.append(Arrow(ref.node, name, edge))
-        _, control = self._incoming(name)
+            moved = arrow if self._stays(arrow) else self._moved_arrow(arrow)
+            sources.add(moved.source)
+            arrows.append(moved)
+        control = self._waits(name)
+        if not control:
+            return arrows
         if self.graph[name].kind is NodeKind.OUTPUT:
             # A result waits for all that makes it anyway; only other waits say something.
-            for maker in self._made_from(name) if control else ():
-                sources |= nx.ancestors(self.graph.dag, maker)
+            sources |= self.graph.ancestors(self._made_from(name))
         words = {a.source: a.edge.label for a in self.graph.incoming(name) if a.edge.label}
         arrows += [
-            Arrow(c, name, replace(_CONTROL, label=words.get(c)))
+            Arrow(c, name, replace(_CONTROL, label=words[c]) if c in words else _CONTROL)
             for c in control
             if c not in sources and c != name
         ]
         return arrows
+
+    def _moved_arrow(self, arrow: Arrow) -> Arrow:
+        """Let an edge start where its tensor comes from now."""
+        edge = arrow.edge
+        ref = self._source(arrow)
+        label = edge.label or self._label(arrow)
+        if label != edge.label or ref.port != edge.source_port:
+            edge = replace(edge, source_port=ref.port, label=label)
+        return Arrow(ref.node, arrow.target, edge)
 
     def _made_from(self, name: str) -> list[str]:
         incoming = self.graph.incoming(name)
@@ -319,11 +365,27 @@ class _Absorber:
         for arrow in found.values():
             if waits:
                 ends = before.setdefault(arrow.target, set())
-                ends |= {arrow.source} | nx.ancestors(self.graph.dag, arrow.source)
+                ends |= {arrow.source} | self.graph.ancestors([arrow.source])
         for arrow in waits:
             if arrow.source not in before.get(arrow.target, set()):
                 found.setdefault((arrow.source, arrow.target, None, None), arrow)
-        return [a for a in found.values() if a.source != a.target]
+        # From one output of a node to another of its inputs is a way; to the same one is none.
+        return [
+            a
+            for a in found.values()
+            if a.source != a.target or a.edge.source_port != a.edge.target_port
+        ]
+
+
+def _written(graph: Graph) -> frozenset[str]:
+    """Return the variables that an op may write: all whose handle goes to more than reads."""
+    return frozenset(
+        arrow.source
+        for arrow in (*graph.arrows(), *graph.back_edges)
+        if arrow.edge.kind is EdgeKind.DATA
+        and graph[arrow.source].kind in (NodeKind.VARIABLE, NodeKind.INPUT)
+        and graph[arrow.target].op not in _PURE
+    )
 
 
 def _reads_before_writes(graph: Graph) -> set[str]:
@@ -335,20 +397,24 @@ def _reads_before_writes(graph: Graph) -> set[str]:
     waiting: dict[str, list[str]] = {}
     for node in graph.nodes():
         if node.op in _READS:
-            handles = {a.source for a in graph.incoming(node.name)}
             after = [a for a in graph.outgoing(node.name) if a.edge.kind is EdgeKind.CONTROL]
-            writes = [a.target for a in after if handles & set(graph.dag.predecessors(a.target))]
+            handles = {a.source for a in graph.incoming(node.name)} if after else set()
+            # Seen from the variable: the NoOp at the end of a step waits for all there is.
+            users = {a.target for handle in handles for a in graph.outgoing(handle)}
+            writes = [a.target for a in after if a.target in users]
             writes = [name for name in writes if graph[name].op not in _READS]
             if writes:
                 waiting[node.name] = writes
     bits = {name: 1 << at for at, name in enumerate(waiting)}
     reached: dict[str, int] = {}  # for each node, the reads that a path leads from, as bits
-    for name in nx.topological_sort(graph.dag) if waiting else ():
+    for name in graph.sorted_names() if waiting else ():
         found = 0
-        for source, _, edges in graph.dag.in_edges(name, data=True):
-            found |= reached.get(source, 0)
-            if edges["edge"].kind is EdgeKind.DATA:
-                found |= bits.get(source, 0)
+        for source, _, edge in graph.incoming(name):
+            before = reached.get(source, 0)
+            if source in bits and edge.kind is EdgeKind.DATA:
+                before |= bits[source]
+            # Most nodes reach what one before them does: they share its number.
+            found = before if found | before == before else found | before
         if found:
             reached[name] = found
     return {

@@ -147,8 +147,10 @@ def counting_ops(body: Graph, counting: Iterable[int]) -> set[str]:
 def only_counts(body: Graph, cond: Graph, index: int) -> bool:
     """Tell whether a loop variable influences nothing but itself."""
     argument = flat_refs(body.inputs)[index].node
-    result = flat_refs(body.outputs)[index].node
+    results = [ref.node for ref in flat_refs(body.outputs)]
+    result = results.pop(index)
     after = nx.descendants(body.dag, argument)
     own = nx.ancestors(body.dag, result) | {result}
     tested = flat_refs(cond.inputs)[index].node
-    return bool(after) and after <= own and not any(True for _ in cond.dag.successors(tested))
+    read = bool(cond.outgoing(tested)) or any(r.node == tested for r in flat_refs(cond.outputs))
+    return bool(after) and after <= own and after.isdisjoint(results) and not read

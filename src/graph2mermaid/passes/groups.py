@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ from graph2mermaid.passes.inline import Body, Inlined
 from graph2mermaid.passes.level import Part, Unit
 from graph2mermaid.passes.scopes import GRADIENTS, Branch, scope_tree
 from graph2mermaid.passes.titles import is_op_name, loss_title
+from graph2mermaid.passes.training import METRICS
 from graph2mermaid.passes.wiring import Wiring
 
 __all__ = ["MAX_CHILDREN", "Group", "group_tree"]
@@ -34,7 +36,7 @@ class Group:
     varied: bool = False
     """The copies are wired in the same way, but their shapes differ."""
     role: str = ""
-    """`gradients`, `optimizer` or `loss` in a training step, where the names say so."""
+    """`gradients`, `optimizer`, `loss` or `metrics` in a training step, where the names say so."""
     signature: str = ""
     """Equal for groups of the same ops, shapes and wiring inside; empty when not known."""
     size: int = field(init=False, repr=False, compare=False)
@@ -52,11 +54,24 @@ class Group:
 
     def leaves(self) -> Iterator[str]:
         """Yield the names of all nodes in it, at any depth, those of copies included."""
-        yield from _leaves([*reversed(self.copies), *reversed(self.children)])
+        return iter(self._leaves)
 
     def shown(self) -> Iterator[str]:
         """Yield the names of the nodes that a page of it is about: those of one instance."""
-        yield from _leaves(list(reversed(self.children)))
+        return iter(self._shown)
+
+    @functools.cached_property
+    def _leaves(self) -> tuple[str, ...]:
+        # A page is drawn several times before it fits, and asks every time.
+        return (
+            self._shown + tuple(_leaves(list(reversed(self.copies))))
+            if self.copies
+            else self._shown
+        )
+
+    @functools.cached_property
+    def _shown(self) -> tuple[str, ...]:
+        return tuple(_leaves(list(reversed(self.children))))
 
     def groups(self) -> list[Group]:
         """Return its direct groups."""
@@ -172,8 +187,11 @@ def _roles(root: Part, wiring: Wiring) -> dict[int, str]:
     for part in parts:
         if part.gradient:
             continue
+        if part.title == METRICS and not part.units[0].part:
+            roles[id(part)] = METRICS
+            continue
         assigns = any(wiring.nodes[leaf].op.startswith("Assign") for leaf in part.leaves)
-        if assigns and any(wiring.source[edge] in made for edge in part.crossing):
+        if assigns and any(wiring.source[edge] in made for _, edge in part.entering):
             roles[id(part)] = "optimizer"
         elif loss_title(part.title):
             roles[id(part)] = "loss"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from graph2mermaid.graph import NodeKind
 from graph2mermaid.passes.divide import (
@@ -19,6 +19,7 @@ from graph2mermaid.passes.inline import Body
 from graph2mermaid.passes.level import Level, Part, Unit
 from graph2mermaid.passes.repeats import can_merge, fold, folded
 from graph2mermaid.passes.titles import span_title, trace_suffix
+from graph2mermaid.passes.training import METRICS, metrics, updates, written
 from graph2mermaid.passes.wiring import Wiring
 
 MAX_CHILDREN = 24
@@ -29,6 +30,8 @@ _LONE = 6
 """More arguments, results, variables or constants than this are one group on a wide level."""
 _LEAST_STRETCH = 0.3
 """The least share of a level that repeats before the repetition divides it."""
+_OPERANDS = 4
+"""What an op has made of its arguments in a scope of its own name is no group up to this size."""
 _HUB = 8
 """A node with more neighbors than this on one side belongs to no part of its level."""
 
@@ -53,7 +56,7 @@ class Grower:
     def group(self, key: str, title: str, units: Sequence[Unit], body: Body | None = None) -> Part:
         """Return the group of these units, none of its levels too wide."""
         key = self._unique(key)
-        units = sorted(units, key=lambda unit: unit.leaf)
+        units = sorted(_with_operands(units), key=lambda unit: unit.leaf)
         suffix = trace_suffix(unit.name for unit in units if unit.named)
         if suffix:
             title = title.removesuffix(suffix)
@@ -62,8 +65,10 @@ class Grower:
                 for unit in units
             ]
             for unit in units:
-                if unit.part is not None and unit.part.body is None:
-                    unit.part.title = unit.part.title.removesuffix(suffix)
+                # What is inside a part may have had the suffix too: then its title has lost it.
+                part = unit.part
+                if part is not None and part.body is None and part.title != unit.name:
+                    part.title = part.title.removesuffix(suffix)
         return self._group(key, title, units, body)
 
     def _group(
@@ -74,9 +79,13 @@ class Grower:
         body: Body | None = None,
         few: int | None = None,
     ) -> Part:
+        if any(unit.part is not None and unit.part.gradient for unit in units):
+            units = self._beside_training(key, units)
         wide = len(units) > self._most
         if len(units) > (self._most if few is None else few):
             units = self._by_name(key, units, must=wide)
+        if len(units) > _FEW:
+            units = self._averages(key, title, units)
         if self._fold:
             units = folded(self._level, units)
         if len(units) > self._most:
@@ -106,6 +115,36 @@ class Grower:
             left.append(Unit(prefix, part, members[0].leaf))
         return sorted(left, key=lambda unit: unit.leaf)
 
+    def _beside_training(self, key: str, units: list[Unit]) -> list[Unit]:
+        """Put together what a training step computes beside its gradients: Keras' metrics."""
+        level = self._level(units)
+        found = metrics(level)
+        if not found or not can_merge(level, found):
+            return units
+        inside = set(found)
+        members = [level.units[at] for at in found]
+        part = self._group(self._unique(f"{key}|{METRICS}"), METRICS, members)
+        left = [unit for at, unit in enumerate(level.units) if at not in inside]
+        left.append(Unit(METRICS, part, members[0].leaf))
+        return sorted(left, key=lambda unit: unit.leaf)
+
+    def _averages(self, key: str, title: str, units: list[Unit]) -> list[Unit]:
+        """Put together what a few variables beside the way of the data are updated with."""
+        if not any("Assign" in self._wiring.nodes[unit.leaf].op for unit in units):
+            return units
+        level = self._level(units)
+        gone: set[int] = set()
+        made: list[Unit] = []
+        for number, members in enumerate(written(level)):
+            row = self._row(f"{key}|written {number}", [level.units[at] for at in members])
+            self._name_by_variable(row, title)
+            if row.part is not None:
+                row.part.title = f"{row.part.title.rpartition('/')[2]} update"
+                made.append(row._replace(name=row.part.title, named=False))
+                gone.update(members)
+        left = [unit for at, unit in enumerate(level.units) if at not in gone]
+        return sorted([*left, *made], key=lambda unit: unit.leaf) if made else units
+
     def _alike(self, key: str, title: str, units: list[Unit]) -> list[Unit]:
         """Make one fold, or one group, of each set of connected parts that are equal."""
         level = self._level(units)
@@ -115,7 +154,7 @@ class Grower:
 
         gone: set[int] = set()
         made: list[Unit] = []
-        for number, parts in enumerate(equal_parts(level, form)):
+        for number, parts in enumerate(_updates(level, form) or equal_parts(level, form)):
             members = [at for part in parts for at in part]
             if not can_merge(level, members):
                 continue
@@ -126,8 +165,10 @@ class Grower:
             ]
             word = self._word(rows[0], title)
             for row in rows:
-                self._name_by_variable(row)
-            if self._fold:
+                self._name_by_variable(row, title)
+            if len(rows) == 1:
+                made += rows
+            elif self._fold:
                 forms = {row.part.form for row in rows if row.part}
                 made.append(fold(self._wiring, rows, word, varied=len(forms) > 1))
             else:
@@ -190,7 +231,8 @@ class Grower:
             same = [u for u in units if u.part is None and self._wiring.nodes[u.leaf].kind is kind]
             if len(same) > _LONE:
                 part = self._plain(f"{key}|{word}", f"{len(same)} {word}", same)
-                units = [u for u in units if u not in same]
+                gone = {unit.leaf for unit in same}
+                units = [u for u in units if u.leaf not in gone]
                 units.append(Unit(word, part, same[0].leaf))
         return sorted(units, key=lambda unit: unit.leaf)
 
@@ -225,8 +267,8 @@ class Grower:
         assigns = any(self._wiring.nodes[leaf].op.startswith("Assign") for leaf in leaves)
         return f"{title} update".lstrip() if assigns else row.name
 
-    def _name_by_variable(self, row: Unit) -> None:
-        """Call an update by the variable that it writes."""
+    def _name_by_variable(self, row: Unit, title: str) -> None:
+        """Call an update by the variable that it writes; `title` is the optimizer's."""
         wiring = self._wiring
         if row.part is None:
             return
@@ -234,18 +276,43 @@ class Grower:
             wiring.nodes[wiring.source[edge]]
             for leaf in row.part.leaves
             if wiring.nodes[leaf].op.startswith("Assign")
-            for edge in wiring.touching[leaf]
-            if wiring.target[edge] == leaf and wiring.target_port[edge] == 0
+            for _, edge in wiring.into[leaf]
+            if wiring.target_port[edge] == 0
         ]
         labels = [node.label for node in written if node.kind is NodeKind.VARIABLE and node.label]
+        own = [label for label in labels if not label.startswith(f"{title}/")]
         if labels:
-            row.part.title = labels[-1]
+            # Beside the weight an update writes the slots that the optimizer keeps for it.
+            row.part.title = own[-1] if own else labels[-1].removeprefix(f"{title}/")
 
     def _unique(self, key: str) -> str:
         while key in self._keys:
             key += "'"
         self._keys.add(key)
         return key
+
+
+def _with_operands(units: Sequence[Unit]) -> Iterator[Unit]:
+    """Yield the units; beside an op `Add` not a scope `Add`, but the few nodes that it holds."""
+    ops = {unit.name for unit in units if unit.part is None}
+    for unit in units:
+        part = unit.part
+        small = part is not None and not part.copies and len(part.leaves) <= _OPERANDS
+        if part is not None and part.body is None and small and unit.name in ops:
+            yield from (inner._replace(named=False) for inner in part.units)
+        else:
+            yield unit
+
+
+def _updates(level: Level, form: Callable[[Sequence[int]], int]) -> list[list[list[int]]]:
+    """Return the updates of an optimizer's variables by form, when they are most of the level."""
+    parts = updates(level)
+    if len(parts) < 2 or 2 * sum(map(len, parts)) < len(level.units):
+        return []
+    classes: dict[int, list[list[int]]] = {}
+    for part in parts:
+        classes.setdefault(form(part), []).append(part)
+    return list(classes.values())
 
 
 def _chained(level: Level, stretch: range) -> bool:

@@ -23,8 +23,9 @@ class Part:
     varied: bool = False
     leaves: list[int] = field(default_factory=list)
     """Every node in it, in an order that is the same for all parts of the same form."""
-    crossing: list[int] = field(default_factory=list)
-    """The edges with one end in it."""
+    entering: list[tuple[int, int]] = field(default_factory=list)
+    """(place among the leaves, edge) of the edges from elsewhere."""
+    leaving: list[tuple[int, int]] = field(default_factory=list)
     form: int = -1
     """Equal for parts that are made and wired in the same way."""
     signature: str = ""
@@ -65,31 +66,23 @@ class Level:
         self.wiring = wiring
         self.given = units
         self.units: list[Unit] = sorted(units, key=lambda unit: unit.leaf)
-        owner: dict[int, tuple[int, int]] = {}
-        for at, unit in enumerate(self.units):
-            if unit.part is None:
-                owner[unit.leaf] = (at, 0)
-            else:
-                for place, leaf in enumerate(unit.part.leaves):
-                    owner[leaf] = (at, place)
         self.links: list[Link] = []
         self.entering: list[tuple[int, int, int]] = []
         """(unit, place inside it, edge) of the edges from elsewhere."""
         self.leaving: list[tuple[int, int, int]] = []
-        source, target = wiring.source, wiring.target
-        for at, unit in enumerate(self.units):
-            for edge in unit.part.crossing if unit.part else wiring.touching[unit.leaf]:
-                end = owner.get(target[edge])
-                start = owner.get(source[edge])
-                if end is None:
-                    if start is not None:
-                        self.leaving.append((at, start[1], edge))
-                elif end[0] != at:
-                    continue  # seen from its other end
-                elif start is None:
-                    self.entering.append((at, end[1], edge))
-                elif start[0] != at:
-                    self.links.append(Link(start[0], start[1], at, end[1], edge))
+        # Only the edges at the border of each unit count, however much there is inside.
+        starts: dict[int, tuple[int, int]] = {}
+        for at, (_, part, leaf, _) in enumerate(self.units):
+            for place, edge in part.leaving if part else wiring.out[leaf]:
+                starts[edge] = (at, place)
+        for at, (_, part, leaf, _) in enumerate(self.units):
+            for place, edge in part.entering if part else wiring.into[leaf]:
+                start = starts.pop(edge, None)
+                if start is None:
+                    self.entering.append((at, place, edge))
+                else:
+                    self.links.append(Link(start[0], start[1], at, place, edge))
+        self.leaving += [(at, place, edge) for edge, (at, place) in starts.items()]
         self._neighbors: tuple[list[set[int]], list[set[int]]] | None = None
 
     @property
@@ -130,13 +123,26 @@ class Level:
         """Return the group of all units; of a fold, only the units `shown` are its children."""
         order, form, signature = self._form()
         leaves: list[int] = []
+        first = [0] * len(order)
         for at in order:
             unit = self.units[at]
-            leaves += unit.part.leaves if unit.part else (unit.leaf,)
-        crossing = [edge for _, _, edge in (*self.entering, *self.leaving)]
-        units = tuple(self.units if shown is None else shown)
+            first[at] = len(leaves)
+            if unit.part is None:
+                leaves.append(unit.leaf)
+            else:
+                leaves += unit.part.leaves
         return Part(
-            key, title, units, body, tuple(copies), varied, leaves, crossing, form, signature
+            key,
+            title,
+            tuple(self.units if shown is None else shown),
+            body,
+            tuple(copies),
+            varied,
+            leaves,
+            [(first[at] + place, edge) for at, place, edge in self.entering],
+            [(first[at] + place, edge) for at, place, edge in self.leaving],
+            form,
+            signature,
         )
 
     def loose_form(self) -> int:
@@ -156,15 +162,19 @@ class Level:
         labels = [u.part.form if u.part else self.wiring.strict[u.leaf] for u in self.units]
         colors = self._colors(labels, specs=True)
         order, form = self._description(colors, specs=True)
-        insides = tuple(labels[at] for at in order)
-        words = tuple(
-            unit.part.signature if unit.part else self.wiring.digest(unit.leaf)
-            for unit in (self.units[at] for at in order)
-        )
-        inner, border, exports = form
-        plain = tuple((unit, place, port, start) for unit, place, port, _, start in border)
-        signature = digest((words, inner, plain, exports))
-        return order, self.wiring.number((insides, form)), signature
+        insides = tuple([labels[at] for at in order])
+        number = self.wiring.number((insides, form))
+        signature = self.wiring.signatures.get(number)
+        if signature is None:
+            words = tuple(
+                unit.part.signature if unit.part else self.wiring.digest(unit.leaf)
+                for unit in (self.units[at] for at in order)
+            )
+            inner, border, exports = form
+            plain = tuple((unit, place, port, start) for unit, place, port, _, start in border)
+            signature = digest((words, inner, plain, exports))
+            self.wiring.signatures[number] = signature
+        return order, number, signature
 
     def _colors(self, labels: list[int], *, specs: bool) -> list[int]:
         """Tell the units apart: by what they are, then by what is around them (two rounds)."""

@@ -221,13 +221,13 @@ class _Raiser:
             for arrow in data_into(self._graph, variable.next.source):
                 self._lead_back(arrow, head, port, "next iteration")
         for arrow in data_into(self._graph, loop.test):
-            self._lead_back(arrow, head, 0, "goes on while true")
+            self._lead_back(arrow, head, None, "goes on while true")
         self._place(head, self._found.contexts[loop.enters[0]])
 
-    def _lead_back(self, arrow: Arrow, head: str, port: int, label: str) -> None:
+    def _lead_back(self, arrow: Arrow, head: str, port: int | None, label: str) -> None:
         source = self._resolve(_ref(arrow))
         spec = arrow.edge.tensor if label == "next iteration" else None
-        if source != TensorRef(head, port):
+        if port is None or source != TensorRef(head, port):
             edge = Edge(source_port=source.port, target_port=port, tensor=spec, label=label)
             self._back.append(Arrow(source.node, head, edge))
 

@@ -81,7 +81,8 @@ def _runs(level: Level, members: Sequence[int]) -> list[list[int]]:
         else:
             chains.append([at])
     single = [chain[0] for chain in chains if len(chain) == 1]
-    apart = [at for at in single if not any(o in level.after[at] for o in single)]
+    others = set(single)
+    apart = [at for at in single if level.after[at].isdisjoint(others)]
     beside = [apart] if len(apart) > 2 else []
     return [*(chain for chain in chains if len(chain) > 1), *beside]
 

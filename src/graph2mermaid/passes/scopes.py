@@ -41,6 +41,7 @@ def scope_tree(graph: Graph, inlined: Inlined) -> Branch:
     root = Branch("", "")
     known: dict[tuple[str | None, str], Branch] = {(None, ""): root}
     moved = _moved(graph, inlined)
+    taped = _is_taped(graph)
 
     def branch_of(home: str | None, scope: str) -> Branch:
         found = known.get((home, scope))
@@ -61,7 +62,10 @@ def scope_tree(graph: Graph, inlined: Inlined) -> Branch:
     def body_branch(body: Body) -> Branch:
         found = known.get((body.key, ""))
         if found is None:
-            outer = branch_of(body.parent, _local(body.call, body.parent, inlined))
+            scope = _local(body.call, body.parent, inlined)
+            # TensorFlow calls the gradient of a function outside the scope of the others.
+            is_gradient = taped and body.parent is None and _is_gradient(body)
+            outer = branch_of(body.parent, _TAPE if is_gradient and not scope else scope)
             found = Branch(body.key, "", body)
             # Next to scopes of the same name: a key cannot be a scope's name.
             outer.children[f"body:{body.key}"] = known[body.key, ""] = found
@@ -91,11 +95,11 @@ def _moved(graph: Graph, inlined: Inlined) -> dict[str, str]:
 
     TensorFlow adds up gradients, and Keras counts the optimizer's steps, outside any scope.
     """
-    if not any(name.startswith(f"{_TAPE}/") for name in graph.dag):
+    if not _is_taped(graph):
         return {}
     moved: dict[str, str] = {}
     loose = [n for n in graph.nodes() if n.name not in inlined.home and _is_loose(n)]
-    scopes = {name.partition("/")[0] for name in graph.dag if "/" in name}
+    scopes = {name.partition("/")[0] for name in graph.names() if "/" in name}
     counters: dict[str, str] = {}
     for node in graph.nodes():
         owner, _, last = (node.label or "").rpartition("/")
@@ -104,10 +108,14 @@ def _moved(graph: Graph, inlined: Inlined) -> dict[str, str]:
             if not node.name.startswith(f"{owner}/"):
                 moved[node.name] = owner
 
+    moved |= {n.name: _TAPE for n in loose if _only_for_gradients(graph, inlined, n)}
+
     def home(name: str) -> str:
         return moved.get(name) or counters.get(name) or name.rpartition("/")[0]
 
     for node in loose:
+        if node.name in moved:
+            continue
         makers = [
             home(a.source)
             for a in graph.incoming(node.name)
@@ -125,6 +133,30 @@ def _moved(graph: Graph, inlined: Inlined) -> dict[str, str]:
     return moved
 
 
+def _is_taped(graph: Graph) -> bool:
+    return any(name.startswith(f"{_TAPE}/") for name in graph.names())
+
+
+def _is_gradient(body: Body) -> bool:
+    """Tell whether a body is the gradient of another function, by the name that we give it."""
+    return body.function.endswith((" (backward)", " (gradient)"))
+
+
+def _only_for_gradients(graph: Graph, inlined: Inlined, node: Node) -> bool:
+    """Tell whether only gradients of functions read a node: zeros for what nothing depends on."""
+    homes = [inlined.home.get(arrow.target) for arrow in graph.outgoing(node.name)]
+    return bool(homes) and all(
+        home is not None and _is_gradient(_outermost(inlined, home)) for home in homes
+    )
+
+
+def _outermost(inlined: Inlined, key: str) -> Body:
+    body = inlined.bodies[key]
+    while body.parent is not None:
+        body = inlined.bodies[body.parent]
+    return body
+
+
 def _is_loose(node: Node) -> bool:
     return "/" not in node.name and node.kind in (NodeKind.OP, NodeKind.CONST)
 
@@ -134,8 +166,8 @@ def _is_constant(graph: Graph, name: str) -> bool:
     node = graph[name]
     if node.kind is NodeKind.CONST:
         return True
-    before = list(graph.dag.predecessors(name)) if node.op == "Cast" else []
-    return bool(before) and all(graph[b].kind is NodeKind.CONST for b in before)
+    before = graph.incoming(name) if node.op == "Cast" else ()
+    return bool(before) and all(graph[a.source].kind is NodeKind.CONST for a in before)
 
 
 def _common(paths: list[str]) -> str:

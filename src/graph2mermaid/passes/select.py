@@ -153,10 +153,15 @@ def _unknown(graph: Graph, name: str) -> str:
         parts = node.name.split("/")[:-1]
         known.update(dict.fromkeys("/".join(parts[:end]) for end in range(1, len(parts) + 1)))
         known.update(dict.fromkeys(parts))
-    folded = {word.casefold(): word for word in reversed(known)}
+    names = ", ".join(close_to(name, known))
+    message = f"there is no op, argument, variable or scope {name!r} in {graph.name}"
+    return f"{message}; close to it: {names}" if names else message
+
+
+def close_to(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known names that someone may have meant, the closest first."""
+    folded = {word.casefold(): word for word in reversed(list(dict.fromkeys(known)))}
     wanted = name.casefold()
     close = difflib.get_close_matches(wanted, folded, n=_MOST_NAMES, cutoff=_LEAST_LIKE)
     close += [word for word in folded if wanted in word and word not in close] if wanted else []
-    names = ", ".join(folded[word] for word in close[:_MOST_NAMES])
-    message = f"there is no op, argument, variable or scope {name!r} in {graph.name}"
-    return f"{message}; close to it: {names}" if names else message
+    return [folded[word] for word in close[:_MOST_NAMES]]

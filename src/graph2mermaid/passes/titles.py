@@ -53,17 +53,20 @@ def fold_title(titles: Sequence[str], beside: Mapping[str, int] | None = None) -
     if len(stems) > 1:
         return None
     common = stems.pop()
-    name = common.rstrip("_/")
-    if not name or (beside or {}).get(common, 0) <= len(titles):
-        return name or None
+    if not common or (beside or {}).get(common, 0) <= len(titles):
+        return common or None
     indexes = [title.removeprefix(common) for title in titles]
     first, last = sorted((indexes[0], indexes[-1]), key=lambda index: (len(index), index))
-    return f"{common}{first or 0}-{last}"
+    between = "_" if last.startswith("_") else ""
+    return f"{common}{between}{first.lstrip('_') or 0}-{last.lstrip('_')}"
 
 
 def stem(title: str) -> str:
-    """Return a title without its number or letter: `block_` of `block_3`, `block4` of `block4b`."""
-    return _INDEX.sub("", title)
+    """Return a title without its number or letter: `block` of `block_3`, `block4` of `block4b`.
+
+    Keras calls the first of several layers `dense` and the next `dense_1`.
+    """
+    return _INDEX.sub("", title).rstrip("_/")
 
 
 def span_title(titles: Sequence[str]) -> str:
@@ -78,12 +81,17 @@ def loss_title(name: str) -> str | None:
     """Return how a loss is called, or None when the name is not a loss's."""
     if not _LOSS.search(name.lower()):
         return None
-    words = name.replace("_", " ").replace("sparse categorical", "").replace("categorical", "")
+    words = (
+        name.removeprefix("compile_loss/")
+        .replace("_", " ")
+        .replace("sparse categorical", "")
+        .replace("categorical", "")
+    )
     return " ".join(words.split() if "loss" in words else ("loss:", *words.split()))
 
 
 def is_op_name(name: str, op: str) -> bool:
     """Tell whether a name is the one TensorFlow gives: `strided_slice_4`, `MatMul`, `add_1`."""
-    plain = _TRACE.sub("", name).replace("_", "").lower()
+    plain = (_TRACE.sub("", name).replace("_", "") if "_" in name else name).lower()
     kind = op.lower()
     return plain == kind or kind.startswith(plain) or plain.startswith(kind)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from hashlib import blake2b
 
 from graph2mermaid.graph import EdgeKind, Graph, Node, NodeKind, Scalar
@@ -37,18 +37,20 @@ class Wiring:
         self.source_port: list[int] = []
         """A control edge has the port -1 at both ends."""
         self.target_port: list[int] = []
-        self.touching: list[list[int]] = [[] for _ in self.nodes]
-        """The edges at each node, in and out."""
+        self.into: list[list[tuple[int, int]]] = [[] for _ in self.nodes]
+        """(0, edge) of the edges into each node: in the form in which a part has them."""
+        self.out: list[list[tuple[int, int]]] = [[] for _ in self.nodes]
+        self.signatures: dict[int, str] = {}
+        """The hash of each form that was worked out."""
         self._known: dict[Hashable, int] = {}
         self._digests: dict[int, str] = {}
         self._calls = inlined_calls
-        self.strict: list[int] = [self.number(_label(n, inlined_calls)) for n in self.nodes]
+        self.strict: list[int] = self._numbers(_label)
         """What each node is: equal numbers for nodes that differ only in name and place."""
         self._loose: list[int] | None = None
-        self._specs = [
-            tuple(self.number(spec) for spec in node.outputs) if node.outputs else ()
-            for node in self.nodes
-        ]
+        specs = {id(node.outputs): node.outputs for node in self.nodes}
+        numbers = {key: tuple(map(self.number, outputs)) for key, outputs in specs.items()}
+        self._specs = [numbers[id(node.outputs)] for node in self.nodes]
         for source, target, edge in graph.arrows():
             number = len(self.source)
             start, end = self.index[source], self.index[target]
@@ -57,15 +59,42 @@ class Wiring:
             self.target.append(end)
             self.source_port.append(-1 if control else edge.source_port or 0)
             self.target_port.append(-1 if control else edge.target_port or 0)
-            self.touching[start].append(number)
-            self.touching[end].append(number)
+            ends = (0, number)
+            self.out[start].append(ends)
+            self.into[end].append(ends)
 
     @property
     def loose(self) -> list[int]:
         """What each node is, shapes aside."""
         if self._loose is None:
-            self._loose = [self.number(("loose", _loose_label(n, self._calls))) for n in self.nodes]
+            self._loose = self._numbers(_loose_label)
         return self._loose
+
+    def _numbers(self, label: Callable[[Node, frozenset[str]], Hashable]) -> list[int]:
+        """Return the number of each node's label.
+
+        The thousands of ops of a large graph share a few hundred attribute sets and types, and to
+        see that they are the same objects takes a tenth of the time of comparing them.
+        """
+        known: dict[tuple[object, ...], int] = {}
+        numbers: list[int] = []
+        for node in self.nodes:
+            key = (
+                node.op,
+                id(node.kind),
+                node.device,
+                node.value,
+                node.api,
+                id(node.outputs),
+                id(node.attrs),
+                id(node.holds),
+                node.calls and node.name,
+            )
+            number = known.get(key)
+            if number is None:
+                number = known[key] = self.number(label(node, self._calls))
+            numbers.append(number)
+        return numbers
 
     def number(self, thing: Hashable) -> int:
         """Return the number of a thing: equal things have the same one."""
@@ -106,6 +135,7 @@ def _label(node: Node, inlined_calls: frozenset[str]) -> tuple[Hashable, ...]:
 def _loose_label(node: Node, inlined_calls: frozenset[str]) -> tuple[Hashable, ...]:
     integer = bool(node.outputs) and node.outputs[0].dtype.startswith(("int", "uint"))
     return (
+        "loose",
         node.op,
         node.kind.value,
         tuple(spec.dtype for spec in node.outputs),

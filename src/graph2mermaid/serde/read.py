@@ -25,6 +25,7 @@ from graph2mermaid.graph import (
     TensorRef,
     TensorSpec,
 )
+from graph2mermaid.provenance import Optimization, optimization_from_data
 from graph2mermaid.serde.fields import Damage, Fields, choice, inside, number, shown, text
 
 SCHEMA = 1
@@ -95,8 +96,18 @@ def _capture(value: object) -> Capture:
         graphs={stage: graphs[stage] for stage in Stage if stage in graphs},
         environment=fields.maybe("environment", _environment) or Environment(),
         notes=fields.each("notes", text),
+        optimization=fields.maybe("optimization", _optimization),
         extra=fields.rest(),
     )
+
+
+def _optimization(value: object) -> Optimization:
+    if not isinstance(value, dict):
+        raise Damage("not an object")
+    try:
+        return optimization_from_data(value)
+    except CaptureError as error:
+        raise Damage(f"damaged: {error}") from error
 
 
 def _environment(value: object) -> Environment:

@@ -21,6 +21,7 @@ from graph2mermaid.graph import (
     Stage,
     TensorSpec,
 )
+from graph2mermaid.provenance import optimization_to_data
 from graph2mermaid.serde.read import SCHEMA, Captures
 
 _NULL = object()
@@ -93,6 +94,9 @@ def _capture_json(capture: Capture) -> _Block:
             graphs=_Block(graphs) if graphs else {},
             environment=made_with or None,
             notes=_Rows(capture.notes) or None,
+            optimization=None
+            if capture.optimization is None
+            else optimization_to_data(capture.optimization),
         )
     )
 

@@ -22,9 +22,10 @@ from graph2mermaid.sources.parameters import (
     bind_values,
     call_with,
     describe_arguments,
+    example_places,
     listed,
 )
-from graph2mermaid.sources.signature import EXAMPLE, Given, input_option, path_text
+from graph2mermaid.sources.signature import Given, input_option, path_text
 from graph2mermaid.sources.specs import (
     evaluated,
     fits,
@@ -52,6 +53,15 @@ class Arguments:
     """The parameters that were asked for otherwise than the function's `input_signature` says."""
     shown: str = ""
     """All of them in words: `x: float32[?,4], n: 2`."""
+
+
+class ShapesNeededError(SignatureError):
+    """The function cannot be traced without shapes that nobody gave."""
+
+    def __init__(self, message: str, places: Mapping[str, TensorSpec]) -> None:
+        super().__init__(message)
+        self.places = places
+        """An example for each place."""
 
 
 class Ask(Protocol):
@@ -90,18 +100,19 @@ def choose(
         ask: Makes the words that tell the user how to give certain shapes.
 
     Raises:
-        SignatureError: A name or a count does not fit the function, a part of a structure is
-            missing, or the function cannot be traced without shapes that nobody gave.
+        SignatureError: A name or a count does not fit the function, or a part of a structure is
+            missing.
+        ShapesNeededError: The function cannot be traced without shapes that nobody gave.
     """
     values = bind_values(callee, args, kwargs or {})
     options = bind_options(callee, given or {}, values)
     chooser = _Chooser(callee, values, options)
     for parameter in callee.signature.parameters.values():
         chooser.choose(parameter)
-    if chooser.assumed and callee.needs_shapes:
-        raise SignatureError(
-            f"{callee.name} is {callee.needs_shapes}; {ask(dict.fromkeys(chooser.assumed, EXAMPLE))}"
-        )
+    needed = [name for name in chooser.assumed if name not in callee.derived]
+    if needed and callee.needs_shapes:
+        places = example_places(callee, needed)
+        raise ShapesNeededError(f"{callee.name} is {callee.needs_shapes}; {ask(places)}", places)
     positional, keywords = call_with(callee.signature, chooser.chosen)
     return Arguments(
         positional,
@@ -128,6 +139,7 @@ class _Chooser:
         self._options = options
         self.chosen: dict[str, Any] = {}
         self.by_source: dict[str, tuple[Known, list[str]]] = {}
+        self._derived: list[str] = []
         self.assumed: list[str] = []
         self.overridden: list[str] = []
         self._scalars: list[str] = []
@@ -144,9 +156,13 @@ class _Chooser:
         known = next((k for k in self._callee.known if name in k.values), None)
         base = known.values[name] if known else spec_of_annotation(self._annotation(parameter))
         if name in self._options:
+            if base is None and name in self._callee.derived and self._options[name][0].path:
+                base = self._callee.derived[name].make(self.chosen)
             self.chosen[name] = self._placed(parameter, base, known)
             if own is not None:
                 self._fit(name, own.get(name))
+        elif name in self._callee.derived and self._derive(name):
+            self._derived.append(name)
         elif known:
             self.chosen[name] = base
             if known.source and not _says_nothing(parameter, base):
@@ -165,6 +181,11 @@ class _Chooser:
                 yield f"{words} assumed from {known.source}; {ask(_tensors(shown))}"
             else:
                 yield f"{words} as in {known.source}"
+        for name in self._derived:
+            words = describe_arguments(self._callee.signature, {name: self.chosen[name]})
+            why = self._callee.derived[name].reason
+            places = _tensors({name: self.chosen[name]})
+            yield f"{words} assumed, as {why}; {ask(places)}"
         if self.overridden:
             own = describe_arguments(self._callee.signature, self._callee.input_signature or {})
             yield (
@@ -176,11 +197,20 @@ class _Chooser:
             shape = "shapes" if len(unknown) > 1 else "shape"
             yield (
                 f"{shape} of {listed(unknown)} assumed: unknown rank float32 (a matmul then"
-                f" becomes BatchMatMulV2); {ask(dict.fromkeys(unknown, EXAMPLE))}"
+                f" becomes BatchMatMulV2); {ask(example_places(self._callee, unknown))}"
             )
         for name in self._scalars:
             spec = tensor_spec(self.chosen[name])
             yield f"{name} assumed from its annotation: {spec}; {ask({name: spec})}"
+
+    def _derive(self, name: str) -> bool:
+        """Take what follows from the arguments so far, if it does."""
+        if set(self.assumed) & set(self.chosen):
+            return False  # nothing follows from what is itself not known
+        found = self._callee.derived[name].make(self.chosen)
+        if found is not None:
+            self.chosen[name] = found
+        return found is not None
 
     def _fit(self, name: str, declared: Any) -> None:
         """Compare what was given with what an `input_signature` declares.

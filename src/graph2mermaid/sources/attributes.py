@@ -101,13 +101,20 @@ def constant_text(tensor: Any) -> str | None:
     """
     from tensorflow import make_ndarray
 
-    shape = read_shape(tensor.tensor_shape)
-    if shape is None or None in shape or math.prod(n or 0 for n in shape) > MAX_VALUES:
+    if not is_small(tensor):
         return None
     try:
         return value_text(make_ndarray(tensor))
     except (KeyError, TypeError, ValueError):  # damaged, or a type that has no numbers (variant)
         return None
+
+
+def is_small(tensor: Any) -> bool:
+    """Tell whether a `TensorProto` has a known number of elements, and few of them."""
+    shape = read_shape(tensor.tensor_shape)
+    return (
+        shape is not None and None not in shape and math.prod(n or 0 for n in shape) <= MAX_VALUES
+    )
 
 
 def value_text(array: Any) -> str | None:

@@ -9,23 +9,41 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import random
-import re
-from collections.abc import Iterator, Mapping, Sequence
+import io
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from graph2mermaid.errors import SignatureError
-from graph2mermaid.sources.arguments import Arguments, Ask, ask_on_command_line, choose
+from graph2mermaid.sources.arguments import (
+    Arguments,
+    Ask,
+    ShapesNeededError,
+    ask_on_command_line,
+    choose,
+)
+from graph2mermaid.sources.callees import (
+    Parts,
+    callee_of,
+    is_orphan,
+    python_function_of,
+    take_apart,
+)
+from graph2mermaid.sources.examples import Places, that_work, unknown_ranks
 from graph2mermaid.sources.failures import trace_error
-from graph2mermaid.sources.keras_call import calling, is_layer, layer_callee
+from graph2mermaid.sources.fitting import that_fit
+from graph2mermaid.sources.keras_call import calling, is_layer
 from graph2mermaid.sources.names import function_name
 from graph2mermaid.sources.objects import is_concrete_function, is_tf_function
-from graph2mermaid.sources.parameters import Callee, Known, by_parameter, objects_among
-from graph2mermaid.sources.signature import EXAMPLE, Given
+from graph2mermaid.sources.parameters import (
+    Callee,
+    example_places,
+)
+from graph2mermaid.sources.signature import EXAMPLE, Given, parse_inputs, path_text
 from graph2mermaid.sources.specs import as_tf
 from graph2mermaid.sources.traces import existing_traces, loaded_traces, note_on_others
+from graph2mermaid.sources.undisturbed import undisturbed
 
 
 @dataclass(frozen=True)
@@ -51,12 +69,12 @@ def callable_name(function: Any) -> str:
     if traces:
         name = traces[0].name
         return function_name(name.decode() if isinstance(name, bytes) else name)
-    inner = _take_apart(function).function
+    inner = take_apart(function).function
     while isinstance(inner, functools.partial):
         inner = inner.func
     if is_layer(inner):
         return str(inner.name)
-    found = getattr(_python_function(inner), "__name__", None) or getattr(inner, "name", None)
+    found = getattr(python_function_of(inner), "__name__", None) or getattr(inner, "name", None)
     return found if isinstance(found, str) else type(inner).__name__
 
 
@@ -66,6 +84,12 @@ class Traced(NamedTuple):
     concrete: Any
     notes: tuple[str, ...] = ()
     python_function: Any = None
+    names: Mapping[str, str] = MappingProxyType({})
+    """The user's own names of places in arguments: `left` for `inputs[0]`."""
+    arguments: Arguments | None = None
+    """What it was traced with; None when it was a trace already."""
+    has_values: bool = False
+    """Whether the user gave values, not only types."""
 
 
 def trace_of(function: Any, inputs: Inputs, *, name: str, ask: Ask = ask_on_command_line) -> Traced:
@@ -78,27 +102,40 @@ def trace_of(function: Any, inputs: Inputs, *, name: str, ask: Ask = ask_on_comm
     traces = [function] if is_concrete_function(function) else loaded_traces(function)
     if traces is not None:
         return _existing(function, traces, inputs, name)
-    parts = _take_apart(function)
-    python_function = _python_function(parts.function)
-    if _is_orphan(python_function):
+    parts = take_apart(function)
+    python_function = python_function_of(parts.function)
+    if is_orphan(python_function):
         raise SignatureError(f"the object of the method {name} is gone; keep it in a variable")
-    callee = _callee(parts, name)
-    args, kwargs = _with_value(inputs, callee)
-    chosen = choose(callee, args, kwargs, inputs.options, ask=ask)
-    with _undisturbed() as notes:
+    attempt = _Attempt(parts, callee_of(parts, name), inputs, ask)
+    with undisturbed() as notes:
         try:
-            concrete = _trace(parts, callee, chosen)
+            chosen = attempt.arguments()
+        except ShapesNeededError as error:
+            raise _with_examples_that_work(error, attempt) from None
+        try:
+            concrete = _trace(parts, attempt.callee, chosen)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            advice = _advice(chosen.assumed, error, ask)
+            advice = _advice(attempt, chosen, error)
             raise trace_error(
                 error, name, python_function, shown=chosen.shown, advice=advice
             ) from error
+    if chosen.assumed and ask is ask_on_command_line:
+        chosen = replace(
+            attempt, callee=_with_examples_that_fit(attempt, chosen, concrete)
+        ).arguments()
     others: tuple[str, ...] = ()
     if is_tf_function(parts.function):
         others = note_on_others(parts.function, existing_traces(parts.function), concrete)
-    return Traced(concrete, (*chosen.notes, *others, *notes), python_function)
+    return Traced(
+        concrete,
+        (*chosen.notes, *others, *notes),
+        python_function,
+        _names(attempt.callee),
+        chosen,
+        inputs.value is not None or bool(inputs.args or inputs.kwargs),
+    )
 
 
 def _existing(function: Any, traces: Sequence[Any], inputs: Inputs, name: str) -> Traced:
@@ -113,126 +150,112 @@ def _existing(function: Any, traces: Sequence[Any], inputs: Inputs, name: str) -
     return Traced(traces[0], notes)
 
 
-def _advice(assumed: Sequence[str], error: BaseException, ask: Ask) -> str:
-    """Say what to give instead of what was assumed, parts of a dict where it is one."""
+def _names(callee: Callee) -> dict[str, str]:
+    """Return the names of places that have only a number; a parameter, or a key, is a name."""
+    return {
+        path_text(parameter, path): alias
+        for alias, (parameter, path) in callee.aliases.items()
+        if path and isinstance(path[-1], int) and alias not in callee.signature.parameters
+    }
+
+
+def _open_parameters(callee: Callee, chosen: Arguments) -> list[str]:
+    """Return the parameters that nothing was given for, and nothing known of."""
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [
+        name
+        for name, parameter in callee.signature.parameters.items()
+        if (name in chosen.assumed and name not in callee.derived)
+        or (
+            parameter.kind in variadic and name in callee.examples and name not in chosen.parameters
+        )
+    ]
+
+
+def _advice(attempt: _Attempt, chosen: Arguments, error: BaseException) -> str:
+    """Say what to give instead of what was assumed.
+
+    On the command line it is tried first. In Python the objects live on after an error, and
+    would be built by a trial.
+    """
     if type(error).__name__ == "UnliftableError":
         return "the initial value of a variable may not depend on the arguments"
-    key = re.search(r"are valid indices, got ('[^']+')", str(error))
-    if key and len(assumed) == 1:
-        return ask({f"{assumed[0]}[{key[1]}]": EXAMPLE}, or_values=True)
-    return ask(dict.fromkeys(assumed, EXAMPLE), or_values=True) if assumed else ""
+    places = example_places(attempt.callee, _open_parameters(attempt.callee, chosen))
+    if not places:
+        return ""
+    if attempt.ask is not ask_on_command_line:
+        return attempt.ask(places, or_values=True)
+    found = that_work(unknown_ranks(places), attempt.failure)
+    return attempt.ask(found, or_values=True) if found else _VALUES
 
 
-class _Parts(NamedTuple):
-    """A callable without the `functools.partial` around it."""
-
-    function: Any
-    """A tf.function, a Keras layer, or any other callable."""
-    args: tuple[Any, ...] = ()
-    kwargs: Mapping[str, Any] = MappingProxyType({})
-
-    @property
-    def bound(self) -> bool:
-        """Tell whether some arguments are given already."""
-        return bool(self.args or self.kwargs)
+_VALUES = "give values with --inputs FILE:NAME"
 
 
-def _take_apart(function: Any) -> _Parts:
-    """Look for the tf.function or the layer inside a callable.
+def _with_examples_that_work(error: ShapesNeededError, attempt: _Attempt) -> SignatureError:
+    """Return the error with shapes that a copy of the layer could be traced with."""
+    callee = attempt.callee
+    if attempt.ask is not ask_on_command_line or callee.duplicate is None:
+        return error
+    duplicate = callee.duplicate
 
-    Wrapping these once more would hide their ops behind a call.
-    """
-    inner = function
-    args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = {}
-    while isinstance(inner, functools.partial):
-        args, kwargs = (*inner.args, *args), {**inner.keywords, **kwargs}
-        inner = inner.func
-    if _is_layer_method(inner, "__call__"):
-        inner = inner.__self__
-    elif is_tf_function(type(inner).__call__) and not is_layer(inner):
-        inner = inner.__call__
-    if is_tf_function(inner) or is_layer(inner):
-        return _Parts(inner, args, kwargs)
-    return _Parts(function)
+    def failure(places: Places) -> BaseException | None:
+        parts = take_apart(duplicate())
+        another = replace(attempt, parts=parts, callee=callee_of(parts, callee.name))
+        return another.failure(places)
 
-
-def _python_function(function: Any) -> Any:
-    if is_tf_function(function):
-        return function.python_function
-    return function.call if is_layer(function) else function
-
-
-def _is_orphan(python_function: Any) -> bool:
-    """Tell whether a tf.function is a method of an object that was thrown away.
-
-    TensorFlow keeps only a weak reference (private TfMethodTarget, on both versions).
-    """
-    bound_to: Any = getattr(getattr(python_function, "__wrapped__", None), "__self__", None)
-    return hasattr(bound_to, "weakrefself_target__") and bound_to.target is None
-
-
-def _callee(parts: _Parts, name: str) -> Callee:
-    """Describe a callable's arguments."""
-    function, python_function = parts.function, _python_function(parts.function)
-    layer = _layer_in(function)
-    described = layer_callee(layer, name) if layer is not None else None
-    if described is None:
-        described = Callee(name, _signature(python_function, name))
-    if is_tf_function(function):
-        described = _as_tf_function_says(function, described)
-    return replace(
-        described,
-        signature=_without_bound(described.signature, parts),
-        namespace=getattr(inspect.unwrap(python_function), "__globals__", {}),
-    )
-
-
-def _layer_in(function: Any) -> Any:
-    """Return a layer that is to be called itself, through its `call`, or by a tf.function."""
-    inner = _python_function(function) if is_tf_function(function) else function
-    inner = inner.__self__ if _is_layer_method(inner, "call") else inner
-    return inner if is_layer(inner) else None
-
-
-def _is_layer_method(function: Any, name: str) -> bool:
-    return getattr(function, "__name__", "") == name and is_layer(
-        getattr(function, "__self__", None)
-    )
-
-
-def _signature(python_function: Any, name: str) -> inspect.Signature:
     try:
-        return inspect.signature(python_function)
-    except (TypeError, ValueError):
-        raise SignatureError(
-            f"{name} does not say what its parameters are; name a Python function that calls it"
-        ) from None
+        found = that_work(error.places, failure)
+    except Exception:  # there can be no copy: so it is not tried
+        return error
+    advice = attempt.ask(found) if found else _VALUES
+    return SignatureError(f"{callee.name} is {callee.needs_shapes}; {advice}")
 
 
-def _as_tf_function_says(function: Any, callee: Callee) -> Callee:
-    """Add what a tf.function knows of its arguments: `input_signature`, or its first trace."""
-    if function.input_signature is not None:
-        own = by_parameter(callee.signature, function.input_signature, {})
-        return replace(callee, known=[Known(own, fixed=True)], input_signature=own)
-    traces = existing_traces(function)
-    if not traces:
-        return callee
-    args, kwargs = traces[0].structured_input_signature
-    first = Known(by_parameter(callee.signature, args, kwargs), "its first existing trace")
-    objects = objects_among(callee.signature, args, kwargs)
-    return replace(callee, known=[first, *callee.known], objects=objects)
+def _with_places(
+    options: Mapping[str, Sequence[Given]], places: Places
+) -> dict[str, Sequence[Given]]:
+    """Add places as they would be typed."""
+    typed = parse_inputs((name, str(spec)) for name, spec in places.items())
+    return {name: [*options.get(name, ()), *typed.get(name, ())] for name in {**options, **typed}}
 
 
-def _without_bound(signature: inspect.Signature, parts: _Parts) -> inspect.Signature:
-    """Return the signature of a partial: what is bound by position is gone, by name a default."""
-    if not parts.bound:
-        return signature
+def _with_examples_that_fit(attempt: _Attempt, chosen: Arguments, concrete: Any) -> Callee:
+    """Return the callee with examples for what was assumed that its graph takes."""
+    callee = attempt.callee
+    places = {name: EXAMPLE for name in chosen.assumed if not callee.examples.get(name)}
+    found = that_fit(concrete, places)
+    return replace(
+        callee, examples={**callee.examples, **{name: {name: spec} for name, spec in found.items()}}
+    )
 
-    def stand_in() -> None: ...
 
-    stand_in.__signature__ = signature  # type: ignore[attr-defined]
-    return inspect.signature(functools.partial(stand_in, *parts.args, **parts.kwargs))
+@dataclass(frozen=True)
+class _Attempt:
+    """A function, and what was given for its arguments."""
+
+    parts: Parts
+    callee: Callee
+    inputs: Inputs
+    ask: Ask
+
+    def arguments(self, places: Places = MappingProxyType({})) -> Arguments:
+        """Decide on every argument, with these places as if they were typed too."""
+        args, kwargs = _with_value(self.inputs, self.callee)
+        options = _with_places(self.inputs.options, places)
+        return choose(self.callee, args, kwargs, options, ask=self.ask)
+
+    def failure(self, places: Places) -> BaseException | None:
+        """Trace with these places, and return what goes wrong; what it prints was printed before."""
+        silence = io.StringIO()
+        try:
+            with contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):
+                _trace(self.parts, self.callee, self.arguments(places))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            return error
+        return None
 
 
 def _with_value(inputs: Inputs, callee: Callee) -> tuple[Sequence[Any], Mapping[str, Any]]:
@@ -251,7 +274,7 @@ def _with_value(inputs: Inputs, callee: Callee) -> tuple[Sequence[Any], Mapping[
     return (value,), {}
 
 
-def _trace(parts: _Parts, callee: Callee, chosen: Arguments) -> Any:
+def _trace(parts: Parts, callee: Callee, chosen: Arguments) -> Any:
     """Make a new tf.function of a callable, and trace it."""
     import tensorflow as tf
 
@@ -289,57 +312,3 @@ def _without_input_signature(function: Any) -> Any:
         if hasattr(function, option):
             setattr(fresh, option, getattr(function, option))
     return fresh
-
-
-@contextlib.contextmanager
-def _undisturbed() -> Iterator[list[str]]:
-    """Trace as TensorFlow would by default, and leave no mark on the process's random numbers.
-
-    Yields:
-        A list for notes, filled when the context is entered.
-    """
-    import numpy as np
-    import tensorflow as tf
-    from tensorflow.python.eager import context
-
-    notes: list[str] = []
-    eagerly = tf.config.functions_run_eagerly()
-    if eagerly:
-        notes.append(
-            "tf.config.run_functions_eagerly(True) is set: calls run op by op, without this graph;"
-            " it was traced with the switch off"
-        )
-        tf.config.run_functions_eagerly(False)
-    # Initial values of variables made on the first call are drawn while tracing. TensorFlow's own
-    # generator is private, the same on 2.9.3 and 2.21.0, and absent until it is used.
-    rng = getattr(context.context(), "_rng", None)
-    states = random.getstate(), np.random.get_state(), rng and rng.getstate()
-    try:
-        with _own_conversions():
-            yield notes
-    finally:
-        random.setstate(states[0])
-        np.random.set_state(states[1])
-        if rng:
-            rng.setstate(states[2])
-        tf.config.run_functions_eagerly(eagerly)
-
-
-@contextlib.contextmanager
-def _own_conversions() -> Iterator[None]:
-    """Let AutoGraph convert every function anew.
-
-    It keeps what it has converted by code object, and code objects are equal when their text and
-    line are, whatever their file: of two checkouts of a program the second would be shown with
-    the lines of the first. Private, the same on 2.9.3 and 2.21.0.
-    """
-    from tensorflow.python.autograph.impl import api
-    from tensorflow.python.autograph.pyct import cache
-
-    transpiler = api._TRANSPILER
-    kept = transpiler._cache
-    transpiler._cache = cache.CodeObjectCache()
-    try:
-        yield
-    finally:
-        transpiler._cache = kept

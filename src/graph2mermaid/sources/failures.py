@@ -58,7 +58,13 @@ def trace_error(
 
 
 def reason(error: BaseException) -> str:
-    """Return an error's own words on one line, without values of tensors."""
+    """Return an error's own words on one line, without values of tensors, cut where they go on."""
+    text = full_reason(error)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def full_reason(error: BaseException) -> str:
+    """Return all of an error's own words on one line, without values of tensors."""
     if isinstance(error, SystemExit):
         return f"it called sys.exit({error.code!r})"
     metadata = getattr(error, "ag_error_metadata", None)
@@ -71,8 +77,7 @@ def reason(error: BaseException) -> str:
     text = _ARRAY.sub("array(...)", text)
     text = _NUMBERS.sub("[...]", text)
     text = " ".join(_ADDRESS.sub("", text).split()).rstrip(".")
-    text = text or "no message"
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return text or "no message"
 
 
 def definition(function: Any) -> SourceLine | None:

@@ -41,7 +41,7 @@ def graph_from_function_def(
         ValueError: The body refers to an op that it does not hold, or holds one twice.
     """
     reader = reader or NodeReader(Library({}))
-    node_defs = function_def.node_def
+    node_defs = list(function_def.node_def)
     pairs = [reader.read(node_def, shapes) for node_def in node_defs]
     nodes = {node.name: node for node, _ in pairs}
     args = _arguments(function_def, nodes, shapes)

@@ -162,9 +162,9 @@ def _parse_binary(message: str, data: bytes) -> Any:
 
 
 def _is_graph(graph_def: Any) -> bool:
-    return bool(graph_def.node) and all(
-        node.name and _OP_TYPE.fullmatch(node.op) for node in graph_def.node
-    )
+    nodes = graph_def.node
+    ops = {node.op for node in nodes}
+    return bool(ops) and all(map(_OP_TYPE.fullmatch, ops)) and all(node.name for node in nodes)
 
 
 def _opened(path: Path, proto: Any) -> GraphFile:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from graph2mermaid.collector import collector_paused
 from graph2mermaid.errors import TargetError
 from graph2mermaid.graph import (
     Arrow,
@@ -61,9 +60,9 @@ def graph_from_graph_def(
         TargetError: Two nodes share a name, or an edge comes from no node.
     """
     library = Library({f.signature.name: f for f in graph_def.library.function})
-    node_defs = graph_def.node
+    node_defs = list(graph_def.node)
     try:
-        with _collector_paused():
+        with collector_paused():
             names = unique_names(library.reachable(node_defs))
             reader = NodeReader(library, names)
             top_shapes = shapes.get(TOP, {})
@@ -102,6 +101,8 @@ def graph_from_graph_def(
 
 def _find(text: str) -> tuple[str, int]:
     """Take `split:1` apart; output 0 is written without a number."""
+    if ":" not in text:
+        return text, 0
     source, _, port = text.partition(":")
     return (source, int(port)) if port.isdecimal() else (text, 0)
 
@@ -136,9 +137,8 @@ def _captures(nodes: Iterable[Node]) -> tuple[Binding, ...]:
 
 def _outputs(nodes: Sequence[Node], arrows: Sequence[Arrow]) -> tuple[Binding, ...]:
     results = sorted((node for node in nodes if node.op in RESULT_OPS), key=_argument_index)
-    data = [arrow for arrow in arrows if arrow.edge.kind is EdgeKind.DATA]
     if results:
-        returned = {arrow.target: arrow for arrow in data}
+        returned = {a.target: a for a in arrows if a.edge.kind is EdgeKind.DATA}
         return tuple(
             Binding(
                 node.label or node.name,
@@ -148,7 +148,8 @@ def _outputs(nodes: Sequence[Node], arrows: Sequence[Arrow]) -> tuple[Binding, .
             for node in results
             if (arrow := returned.get(node.name))
         )
-    read, waited_for = {a.source for a in data}, {a.source for a in arrows}
+    read = {a.source for a in arrows if a.edge.kind is EdgeKind.DATA}
+    waited_for = {a.source for a in arrows}
     ends = [node for node in nodes if node.name not in read and node.kind not in _NO_RESULT]
     # What others only wait for is rather a step on the way, unless there is nothing else.
     sinks = [node for node in ends if node.name not in waited_for and node.outputs] or ends
@@ -174,16 +175,3 @@ def _binding(node: Node) -> Binding:
 def _argument_index(node: Node) -> int:
     index = node.attrs.get("index", 0)
     return index if isinstance(index, int) else 0
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    # Tens of thousands of small objects, none of them garbage: each collection would look through
-    # all of them, which doubles the time.
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

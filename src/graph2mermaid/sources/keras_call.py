@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from graph2mermaid.graph import TensorSpec
+from graph2mermaid.sources.keras_build import duplicate
 from graph2mermaid.sources.nests import is_nest, leaves_with_paths, map_with_paths
 from graph2mermaid.sources.parameters import Callee, Known
+from graph2mermaid.sources.signature import EXAMPLE, path_text
 from graph2mermaid.sources.specs import without_name
+from graph2mermaid.sources.uses import parts_used
 
 _KERAS = ("keras.", "tf_keras.")
 _NUMBERED = re.compile(r"(?:input|input_layer|keras_tensor|inputs|args)(?:_\d+)?|.*_input(?:_\d+)?")
@@ -37,11 +42,15 @@ def layer_callee(layer: Any, name: str) -> Callee | None:
         shapes = _built_with(layer, list(signature.parameters))
         known = [Known(shapes, "the shapes it was built with", assumed=True)] if shapes else []
     what = "model" if hasattr(layer, "compile") else "layer"
+    parts = parts_used(layer.call, first.name)
+    example = _first_example(layer)
     return Callee(
         name,
         signature,
         known,
         aliases=_aliases(first.name, inputs),
+        examples={first.name: {path_text(first.name, path): example for path in parts or [()]}},
+        duplicate=functools.partial(duplicate, layer),
         needs_shapes="" if getattr(layer, "built", True) else f"a Keras {what} that is not built",
     )
 
@@ -129,6 +138,14 @@ def _aliases(parameter: str, inputs: Any) -> dict[str, tuple[str, tuple[str | in
         for path, spec in leaves_with_paths(inputs)
         if getattr(spec, "name", None) and spec.name != parameter
     }
+
+
+def _first_example(layer: Any) -> TensorSpec:
+    """Return an example of what a layer takes: whole numbers where it looks them up first."""
+    while getattr(layer, "layers", None) and type(layer).__name__ == "Sequential":
+        layer = layer.layers[0]
+    looks_up = type(layer).__name__ == "Embedding"
+    return TensorSpec("int32", EXAMPLE.shape) if looks_up else EXAMPLE
 
 
 def _built_with(layer: Any, parameters: Sequence[str]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ PLACEHOLDER_OPS = frozenset({"Placeholder", "PlaceholderV2"})
 DEFAULTED_OP = "PlaceholderWithDefault"
 """An input of a graph, but in a function the way to hide a constant from the optimizer."""
 RESULT_OPS = frozenset({"_Retval", "_DeviceRetval"})
-_CONST_OPS = frozenset({"Const", "HostConst", "_HostConst", "ImmutableConst"})
+CONST_OPS = frozenset({"Const", "HostConst", "_HostConst", "ImmutableConst"})
 _CALL_OPS = frozenset({"RemoteCall", "SymbolicGradient", "XlaLaunch", "XlaLaunchV2"})
 _BODY_OPS = ("If", "Case", "While", "For")
 _LOWERED_OPS = ("Switch", "SwitchN", "Merge", "Enter", "Exit", "NextIteration")
@@ -143,7 +143,7 @@ class OpForm:
 
 def op_kind(op: str, output_types: Iterable[str]) -> NodeKind | None:
     """Return the kind of an op by its type alone, or None when the type does not decide it."""
-    if op in _CONST_OPS:
+    if op in CONST_OPS:
         return NodeKind.CONST
     if op in PLACEHOLDER_OPS or op in ARGUMENT_OPS:
         return NodeKind.VARIABLE if list(output_types) == ["resource"] else NodeKind.INPUT

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from graph2mermaid.errors import SignatureError
+from graph2mermaid.graph import TensorSpec
 from graph2mermaid.sources.nests import (
     describe_nest,
     is_forgotten,
@@ -18,6 +19,10 @@ from graph2mermaid.sources.signature import EXAMPLE, Given, input_option, path_t
 from graph2mermaid.sources.specs import without_name
 
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+DESCRIBED = "_graph2mermaid_callee"
+"""The attribute of a function made here that describes its arguments: from its name to a Callee."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,16 @@ class Known:
     """Whether the function takes this structure and no other, as with an `input_signature`."""
     assumed: bool = False
     """Whether it may be wrong, so that the user is told what to type instead."""
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A parameter that follows from the ones before it, as labels do from what a model returns."""
+
+    make: Callable[[Mapping[str, Any]], Any]
+    """From the chosen arguments to this one, or to None when they do not tell."""
+    reason: str
+    """Why, in words, for a note: `the model's output and loss suggest`."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +66,22 @@ class Callee:
     """Other names of places in parameters: the input layers of a Keras model."""
     objects: frozenset[str] = frozenset()
     """Parameters that took Python objects in an earlier trace, which nothing can stand for."""
+    derived: Mapping[str, Derived] = field(default_factory=dict)
+    """Parameters that nobody has to give when the ones before them are known."""
+    examples: Mapping[str, Mapping[str, TensorSpec]] = field(default_factory=dict)
+    """By parameter, what messages show for each place in it when nothing is known of it."""
     needs_shapes: str = ""
     """What it is, if it cannot be traced without shapes: `a Keras model that is not built`."""
+    duplicate: Callable[[], Any] | None = None
+    """Makes one that is like it, which a trial may build. It may fail."""
+
+
+def example_places(callee: Callee, parameters: Iterable[str]) -> dict[str, TensorSpec]:
+    """Return what to show for parameters that nothing is known of, place by place."""
+    found: dict[str, TensorSpec] = {}
+    for name in parameters:
+        found |= callee.examples.get(name) or {name: EXAMPLE}
+    return found
 
 
 def bind_values(callee: Callee, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,6 +136,9 @@ def bind_options(
 def _place(callee: Callee, given: Given, keywords: str | None) -> Given:
     """Return the parameter that a name stands for: its own, an alias, or `**kwargs`."""
     if given.parameter in callee.signature.parameters:
+        parameter, path = callee.aliases.get(str(given.path[0]) if given.path else "", ("", ()))
+        if parameter == given.parameter and path and isinstance(path[0], int):
+            return Given(parameter, (*path, *given.path[1:]), given.spec)  # `inputs.left`
         return given
     if given.parameter in callee.aliases:
         parameter, path = callee.aliases[given.parameter]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from graph2mermaid.collector import collector_paused
 from graph2mermaid.sources.attr_values import Shape
 from graph2mermaid.sources.attributes import OUTPUT_SHAPES
 from graph2mermaid.sources.failures import reason
@@ -23,6 +24,7 @@ def has_shapes(graph_def: Any) -> bool:
     return any(OUTPUT_SHAPES in node_def.attr for node_def in graph_def.node)
 
 
+@collector_paused()
 def infer_shapes(graph_def: Any) -> tuple[Mapping[str, Shapes], str | None]:
     """Work out shapes by building the graph in TensorFlow, without running anything.
 

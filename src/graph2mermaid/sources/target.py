@@ -241,14 +241,8 @@ def _resolve_keras_step(name: TargetName, loaded: Loaded, model: Any, method: st
         better = target_text(name, f"{name.attribute.removesuffix(method)}{_RATHER[method]}")
         raise TargetError(f"{name.text} is a loop in Python, not a graph; type {better}")
     step = step_function(model, method, name.text)
-    return Resolved(
-        name.text,
-        path_text(_parse_attribute(name)),
-        TargetKind.CALLABLE,
-        step.function,
-        loaded=loaded,
-        notes=step.notes,
-    )
+    called = path_text(_parse_attribute(name))
+    return Resolved(name.text, called, TargetKind.CALLABLE, step, loaded=loaded)
 
 
 def _parse_attribute(name: TargetName) -> tuple[Step, ...]:

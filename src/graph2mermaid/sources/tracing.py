@@ -19,6 +19,7 @@ from graph2mermaid.sources.keras_model import load_keras_model
 from graph2mermaid.sources.loading import explained
 from graph2mermaid.sources.saved_model import graph_from_saved_model
 from graph2mermaid.sources.signature import parse_inputs
+from graph2mermaid.sources.stages import TRACED_ONLY, Further, with_later_stages
 from graph2mermaid.sources.target import Resolved, TargetKind
 from graph2mermaid.sources.tf_function import graph_of
 
@@ -33,6 +34,8 @@ class Request:
     """`--inputs`: `FILE:NAME` or `MODULE:NAME`."""
     unsafe: bool = False
     """Whether Keras may load code (Lambda layers) from model files."""
+    further: Further = TRACED_ONLY
+    """The stages that are wanted beside the traced one."""
 
 
 def capture(resolved: Resolved, request: Request | None = None) -> list[Capture]:
@@ -64,7 +67,10 @@ def capture(resolved: Resolved, request: Request | None = None) -> list[Capture]
         notes = (*notes, *found)
     with resolved.running():
         target, name = resolved.text, resolved.name
-        return [trace_callable(function, inputs, target=target, name=name, notes=notes)]
+        further = request.further
+        return [
+            trace_callable(function, inputs, target=target, name=name, notes=notes, further=further)
+        ]
 
 
 def trace_callable(
@@ -75,6 +81,7 @@ def trace_callable(
     name: str,
     notes: Sequence[str] = (),
     ask: Ask = ask_on_command_line,
+    further: Further = TRACED_ONLY,
 ) -> Capture:
     """Trace a callable and return what was traced.
 
@@ -85,15 +92,22 @@ def trace_callable(
         name: Its own name.
         notes: What is to be said beside what is found out here.
         ask: Makes the words that tell the user how to give shapes.
+        further: The stages that are wanted beside the traced one.
 
     Raises:
         SignatureError: The inputs do not fit the function.
         TraceError: TensorFlow could not trace it.
     """
     traced = trace_of(function, inputs or Inputs(), name=target, ask=ask)
-    graph = graph_of(traced.concrete, name=name, python_function=traced.python_function)
+    graph = graph_of(
+        traced.concrete,
+        name=name,
+        python_function=traced.python_function,
+        names=traced.names,
+    )
     graphs = {Stage.TRACED: graph}
-    return Capture(target, name, graphs, environment(), notes=(*notes, *traced.notes))
+    found = Capture(target, name, graphs, environment(), notes=(*notes, *traced.notes))
+    return with_later_stages(found, traced, further)
 
 
 def _capture_of_file(resolved: Resolved) -> Capture:

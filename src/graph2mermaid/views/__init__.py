@@ -8,29 +8,35 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from graph2mermaid.capture import Capture
+from graph2mermaid.collector import collector_paused
 from graph2mermaid.errors import Graph2MermaidError
 from graph2mermaid.report.model import Code, Note, Report, Section
+from graph2mermaid.views.optimized import grappler
 from graph2mermaid.views.options import Options
+from graph2mermaid.views.runtime import runtime
 from graph2mermaid.views.structure import traced
 
 __all__ = ["VIEWS", "Options", "View", "make_report"]
 
 View = Callable[[Capture, Options], Section]
 
-VIEWS: Mapping[str, View] = MappingProxyType({"traced": traced})
+VIEWS: Mapping[str, View] = MappingProxyType(
+    {"traced": traced, "grappler": grappler, "runtime": runtime}
+)
 """The views by the name that users type."""
 
 
 def make_report(
     captures: Sequence[Capture],
-    views: Iterable[str] = ("traced",),
+    views: Iterable[str] | None = None,
     options: Options | None = None,
 ) -> Report:
     """Make one report of some captures, with a section for each.
 
     Args:
         captures: In the order of their sections.
-        views: Names from `VIEWS`, or `all`.
+        views: Names from `VIEWS`, or `all`; None for the traced graph, and what Grappler made of
+            it where a capture holds that.
         options: How to draw and write.
 
     Raises:
@@ -40,16 +46,25 @@ def make_report(
     if not captures:
         raise Graph2MermaidError("there is nothing to report: no captures were given")
     options = options or Options()
-    chosen = _choose(views)
+    chosen = None if views is None else _choose(views)
     failures: list[Graph2MermaidError] = []
-    sections = [
-        _section(capture, title, chosen, options, failures)
-        for capture, title in zip(captures, _titles(captures), strict=True)
-    ]
-    if len(failures) == len(captures) * len(chosen):
+    with collector_paused():
+        sections = [
+            _section(capture, title, chosen or _usual(capture), options, failures)
+            for capture, title in zip(captures, _titles(captures), strict=True)
+        ]
+    if len(failures) == sum(len(chosen or _usual(capture)) for capture in captures):
         raise failures[0]
     title = sections[0].title if len(sections) == 1 else f"Graphs of {len(sections)} functions"
     return Report(title, tuple(sections), options.fence, options.host)
+
+
+def _usual(capture: Capture) -> dict[str, View]:
+    """Return the views to show when none is asked for."""
+    found = {"traced": VIEWS["traced"]}
+    if capture.optimization is not None:
+        found["grappler"] = VIEWS["grappler"]
+    return found
 
 
 def _choose(names: Iterable[str]) -> dict[str, View]:

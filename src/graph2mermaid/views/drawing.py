@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from itertools import chain
 
-from graph2mermaid.graph import Graph, Node, NodeKind
+from graph2mermaid.graph import Graph, Node, NodeKind, Stage
 from graph2mermaid.mermaid.budget import (
     GITLAB_UNITS,
     READABLE_CHAIN,
@@ -15,14 +17,15 @@ from graph2mermaid.mermaid.budget import (
     measure,
     readable,
 )
-from graph2mermaid.mermaid.build import FrameSpec, box_lines, build
+from graph2mermaid.mermaid.build import FrameSpec, Mark, box_lines, build
 from graph2mermaid.mermaid.diagram import Diagram
 from graph2mermaid.mermaid.write import write
 from graph2mermaid.passes.asides import without_asides
 from graph2mermaid.passes.fold import Opened, group_node, open_within, page_graph
 from graph2mermaid.passes.groups import MAX_CHILDREN, Group, group_tree
 from graph2mermaid.passes.inline import MAX_DEPTH
-from graph2mermaid.passes.tensors import with_tensor_nodes
+from graph2mermaid.passes.narrow import narrower
+from graph2mermaid.passes.tensors import homes_of_tensors, with_tensor_nodes
 from graph2mermaid.views.flat import Flat, counted, flatten, is_or_are, selections
 from graph2mermaid.views.options import Options
 
@@ -31,6 +34,11 @@ MOST_COPIES = 6
 
 MAX_STUBS = 6
 """More neighbors than this are one box, so that a page is about its own part."""
+
+
+_OTHERS = "stub:more"
+_FUNCTION = "function:"
+"""How the keys of the pictures of functions begin that are called too deep for a frame."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +52,58 @@ class Picture:
     parts: tuple[tuple[str, str], ...] = ()
     """(title, key) of the parts that have a picture of their own."""
     parent: str | None = None
+    text: str = ""
+    """The diagram's Mermaid text; written when it is not given."""
+
+    def __post_init__(self) -> None:
+        """Write the text."""
+        if not self.text:
+            object.__setattr__(self, "text", write(self.diagram))
 
 
-def draw(graph: Graph, options: Options) -> Iterator[Picture]:
+@dataclass(frozen=True)
+class _Draft:
+    """A diagram that a page may have, and how much of the page's group is open in it."""
+
+    opened: Opened
+    diagram: Diagram
+
+    @cached_property
+    def text(self) -> str:
+        """The diagram's Mermaid text."""
+        return write(self.diagram)
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """What a view says of the ops of a graph beside what they are."""
+
+    marks: Mapping[str, Mark] = field(default_factory=dict)
+    """For ops by name."""
+    of_group: Callable[[Iterable[str]], str] | None = None
+    """Says in a few words what is to say of several ops together; the empty string for nothing."""
+    traced: Graph | None = None
+    """The graph that an optimized one was made of."""
+
+    def of_page(self, graph: Graph, flat: Graph, groups: Iterable[Group]) -> Mapping[str, Mark]:
+        """Return the marks of a page: those of its ops, and what is to say of its closed groups."""
+        found = {
+            node.name: self.marks[node.name] for node in graph.nodes() if node.name in self.marks
+        }
+        if self.of_group is None:
+            return found
+        for group in groups:
+            leaves = list(group.leaves())
+            words = self.of_group([*leaves, *(m for name in leaves for m in flat[name].members)])
+            if words:
+                found[f"group:{group.key}"] = Mark(lines=(words,))
+        return found
+
+
+_NOTHING = Overlay()
+
+
+def draw(graph: Graph, options: Options, overlay: Overlay = _NOTHING) -> Iterator[Picture]:
     """Yield the pictures of a graph: the overview first, then its parts, the nearest first.
 
     What `focus`, `from_` and `to` select comes before the overview. Functions that are called too
@@ -56,10 +113,26 @@ def draw(graph: Graph, options: Options) -> Iterator[Picture]:
     Raises:
         Graph2MermaidError: The options name what is not in the graph.
     """
-    flat = flatten(graph, options)
-    drawing = _Drawing(flat, options)
+    pictures = _pictures(graph, options, overlay)
+    return pictures if graph.stage is Stage.TRACED else _keyed(pictures, graph.stage.value)
+
+
+def _keyed(pictures: Iterable[Picture], stage: str) -> Iterator[Picture]:
+    """Put the stage before the keys: groups of two stages of one function have the same."""
+    for picture in pictures:
+        parts = tuple((title, f"{stage} {key}") for title, key in picture.parts)
+        parent = None if picture.parent is None else f"{stage} {picture.parent}"
+        yield replace(picture, key=f"{stage} {picture.key}", parts=parts, parent=parent)
+
+
+def _pictures(graph: Graph, options: Options, overlay: Overlay) -> Iterator[Picture]:
+    flat = flatten(graph, options, traced=overlay.traced)
+    drawing = _Drawing(flat, options, overlay)
     drawings = [
-        *(_Drawing(part, options, key, title) for key, title, part in selections(flat, options)),
+        *(
+            _Drawing(part, options, overlay, key, title)
+            for key, title, part in selections(flat, options)
+        ),
         drawing,
     ]
     rest = [one.pictures() for one in drawings]
@@ -69,27 +142,38 @@ def draw(graph: Graph, options: Options) -> Iterator[Picture]:
         yield replace(picture, parts=(*picture.parts, *others))
     for pictures in rest:
         yield from pictures
-    queue = list(drawing.not_drawn)
+    queue = deque(drawing.called.items())
     shown: set[str] = set()
     while queue:
-        name = queue.pop(0)
-        if name not in shown:
-            shown.add(name)
+        key, parent = queue.popleft()
+        if key not in shown:
+            shown.add(key)
+            name = key.removeprefix(_FUNCTION)
             body = replace(graph.functions[name], functions=graph.functions)
-            drawing = _Drawing(flatten(body, options), options, f"function:{name}")
-            yield from drawing.pictures()
-            queue += drawing.not_drawn
+            drawing = _Drawing(flatten(body, options, whole=False), options, _NOTHING, key)
+            for picture in drawing.pictures():
+                yield picture if picture.parent is not None else replace(picture, parent=parent)
+            queue += drawing.called.items()
 
 
 class _Drawing:
     """The pictures of one graph."""
 
     def __init__(
-        self, flat: Flat, options: Options, key: str = "", title: str | None = None
+        self,
+        flat: Flat,
+        options: Options,
+        overlay: Overlay,
+        key: str = "",
+        title: str | None = None,
     ) -> None:
         self._options = options
+        self._overlay = overlay
         self._key = key
         self._pages: dict[str, str] = {}
+        self._group_nodes: dict[str, Node] = {}
+        self.called: dict[str, str] = {}
+        """For each function that is called here and has no frame: the first picture that calls it."""
         self._inlined = flat.inlined
         self._left_out = flat.left_out
         self._graph = flat.graph
@@ -99,16 +183,12 @@ class _Drawing:
         bodies = self._inlined.bodies
         self._frames = [FrameSpec(body.key, (body.title,), body.parent) for body in bodies.values()]
 
-    @property
-    def not_drawn(self) -> tuple[str, ...]:
-        """The functions that are called here and have no frame."""
-        return self._inlined.not_drawn
-
     def pictures(self) -> Iterator[Picture]:
         queue = deque([_Page(self._tree, None)])
         while queue:
             page = queue.popleft()
-            opened, diagram = self._best(page)
+            draft = self._best(page)
+            opened = draft.opened
             parts: list[tuple[str, str]] = []
             for group in opened.closed():
                 page.units.update(dict.fromkeys(group.leaves(), group))
@@ -118,9 +198,19 @@ class _Drawing:
                 parts.append((self._title(group), shared))
                 if shared == key:
                     queue.append(_Page(group, page))
+            for function in self._called_on(opened):
+                parts.append((function, f"{_FUNCTION}{function}"))
+                self.called.setdefault(f"{_FUNCTION}{function}", self._full_key(page.group))
             title = self._title(page.group) if page.parent else self._name
             parent = self._full_key(page.parent.group) if page.parent else None
-            yield Picture(self._full_key(page.group), title, diagram, tuple(parts), parent)
+            key = self._full_key(page.group)
+            yield Picture(key, title, draft.diagram, tuple(parts), parent, draft.text)
+
+    def _called_on(self, opened: Opened) -> Iterator[str]:
+        """Yield the functions that a page's ops call and that have no frame, once each."""
+        names = (unit for unit in opened.units() if isinstance(unit, str))
+        calls = (call.function for name in names for call in self._graph[name].calls)
+        yield from (name for name in dict.fromkeys(calls) if name in self._inlined.not_drawn)
 
     def _full_key(self, group: Group) -> str:
         return f"{self._key}{group.key}"
@@ -128,28 +218,44 @@ class _Drawing:
     def _title(self, group: Group) -> str:
         return group.body.title if group.body else group.title
 
-    def _best(self, page: _Page) -> tuple[Opened, Diagram]:
-        diagrams: dict[frozenset[str], Diagram] = {}
+    def _best(self, page: _Page) -> _Draft:
+        """Return as much of a page as a reader can take in.
 
-        def diagram(opened: Opened) -> Diagram:
-            if opened.open not in diagrams:
-                diagrams[opened.open] = self._diagram(page, opened)
-            return diagrams[opened.open]
+        Where even a page of closed groups is too much, its parts are put together, and last the
+        edges side by side.
+        """
+        last = page.group
+        for group in chain([page.group], narrower(page.group)):
+            draft = self._open(page, group)
+            if self._good(draft):
+                return draft
+            last = group
+        opened = Opened(last, frozenset())
+        return _Draft(opened, self._diagram(page, opened, tight=True))
 
-        def good(opened: Opened) -> bool:
-            if not self._small(diagram(opened)):
-                return False
-            text = write(diagram(opened))
-            wanted = self._options.host != "gitlab" or measure(text).units <= GITLAB_UNITS
-            return wanted and fits(text)
+    def _open(self, page: _Page, group: Group) -> _Draft:
+        """Open as much of a group as makes a good diagram; with none, nothing is open."""
+        drafts: dict[frozenset[str], _Draft] = {}
 
-        size = sum(1 for _ in page.group.leaves())
-        room = READABLE_CHAIN if size <= READABLE_CHAIN else READABLE_NODES
+        def draft(opened: Opened) -> _Draft:
+            if opened.open not in drafts:
+                drafts[opened.open] = _Draft(opened, self._diagram(page, opened))
+            return drafts[opened.open]
+
+        room = READABLE_CHAIN if group.size <= READABLE_CHAIN else READABLE_NODES
         most = self._options.max_nodes
         depth = self._options.depth if page.parent is None else None
         eager = most is not None and most > READABLE_NODES
-        opened = open_within(page.group, most or room, good, depth=depth, eager=eager)
-        return opened, diagram(opened)
+        opened = open_within(
+            group, most or room, lambda o: self._good(draft(o)), depth=depth, eager=eager
+        )
+        return draft(opened)
+
+    def _good(self, draft: _Draft) -> bool:
+        if not self._small(draft.diagram):
+            return False
+        wanted = self._options.host != "gitlab" or measure(draft.text).units <= GITLAB_UNITS
+        return wanted and fits(draft.text)
 
     def _small(self, diagram: Diagram) -> bool:
         """Tell whether a page has as few nodes as asked for, or is one that a person reads."""
@@ -159,28 +265,37 @@ class _Drawing:
         own = sum(not name.startswith("stub:") for name in diagram.boxes)
         return own <= most and (most > READABLE_NODES or readable(diagram))
 
-    def _diagram(self, page: _Page, opened: Opened) -> Diagram:
+    def _diagram(self, page: _Page, opened: Opened, *, tight: bool = False) -> Diagram:
         place: dict[str, Node] = {}
         for group in opened.closed():
-            node = group_node(self._graph, group)
+            node = self._group_node(group)
             place.update(dict.fromkeys(group.leaves(), node))
-        graph = page_graph(self._graph, opened, place, self._outside(page))
+        more: set[str] = set()
+        graph = page_graph(
+            self._graph,
+            opened,
+            place,
+            self._outside(page, more, 0 if tight else MAX_STUBS),
+            tight=tight,
+        )
         roles = {f"group:{group.key}": group.role for group in opened.closed() if group.role}
-        graph, beside = without_asides(graph, roles) if roles else (graph, [])
+        roles |= {n.name: str(n.attrs["role"]) for n in graph.nodes() if "role" in n.attrs}
+        graph, beside = without_asides(graph, roles, forward=not page.role)
         home = self._home(opened)
-        if self._options.tensors == "nodes":
+        if self._options.tensors == "nodes" and not tight:
             graph = with_tensor_nodes(graph)
+            home |= homes_of_tensors(graph, home)
         left_out = list(self._left_out) if page.parent is None else []
         closed = opened.closed()
         if closed:
-            hidden = sum(1 for group in closed for _ in group.leaves())
+            hidden = sum(group.size for group in closed)
             left_out.append(
                 f"{counted(hidden, 'node')} {is_or_are(hidden)} inside "
                 f"{counted(len(closed), 'closed group')}."
             )
-        left_out += _said_of_copies(page.group)
+        left_out += _said_of_copies(self._graph, page.group)
         left_out += beside
-        return build(
+        drawn = build(
             graph,
             title=self._title(page.group) if page.parent else self._name,
             frames=self._frames,
@@ -189,7 +304,15 @@ class _Drawing:
             by_device=self._options.color == "device",
             direction=self._options.direction,
             left_out=left_out,
+            marks=self._overlay.of_page(graph, self._graph, closed),
         )
+        return _with_number_of_others(drawn, len(more))
+
+    def _group_node(self, group: Group) -> Node:
+        node = self._group_nodes.get(group.key)
+        if node is None:
+            node = self._group_nodes[group.key] = group_node(self._graph, group)
+        return node
 
     def _home(self, opened: Opened) -> dict[str, str]:
         """Return the innermost frame of everything shown; a page's own frame is not drawn."""
@@ -208,24 +331,31 @@ class _Drawing:
         walk(opened.group, None)
         return home
 
-    def _outside(self, page: _Page) -> Callable[[str], Node]:
-        """Return the function that names the page on the other side of the border."""
+    def _outside(self, page: _Page, more: set[str], most: int) -> Callable[[str], Node]:
+        """Return the function that names the page on the other side of the border.
+
+        It names so many at `most`, and puts the keys of all others into `more`.
+        """
         stubs: dict[str, Node] = {}
 
+        @cache
         def stub(name: str) -> Node:
             above = page.parent
-            while above is not None:
-                if name in above.leaves:
-                    break
+            while above is not None and not above.shows(name):
                 above = above.parent
             group = above.units.get(name) if above else None
             key = group.key if group else name
-            if key not in stubs and len(stubs) >= MAX_STUBS:
-                return Node("stub:more", "stub", NodeKind.ELIDED, label="other parts")
             if key not in stubs:
                 node = self._graph[name]
+                role = group.role if group else "result" if node.kind is NodeKind.OUTPUT else ""
+                if len(stubs) >= most and not (role and most):
+                    more.add(key)
+                    return Node(_OTHERS, "stub", NodeKind.ELIDED, label="other parts")
                 label = self._title(group) if group else next(iter(box_lines(node)))
-                stubs[key] = Node(f"stub:{key}", "stub", NodeKind.ELIDED, label=label)
+                if group and page.inside(group):  # the page shows one of a fold's instances
+                    label = f"next {label.partition(' × ')[0]}"
+                attrs = {"role": role} if role else {}
+                stubs[key] = Node(f"stub:{key}", "stub", NodeKind.ELIDED, label=label, attrs=attrs)
             return stubs[key]
 
         return stub
@@ -239,20 +369,70 @@ class _Page:
     """For each node inside a closed group of the page, that group."""
     leaves: frozenset[str] = frozenset()
 
+    @property
+    def role(self) -> str:
+        """What the page is for in a training step, or what the group that it is inside is for."""
+        return self.group.role or (self.parent.role if self.parent else "")
+
+    def shows(self, name: str) -> bool:
+        """Tell whether a node, or the closed group that it is in, is on the page."""
+        return name in self.units or name in self.leaves
+
+    def inside(self, group: Group) -> bool:
+        """Tell whether the page is of this group or of a part of it."""
+        page: _Page | None = self
+        while page is not None and page.group is not group:
+            page = page.parent
+        return page is not None
+
     def __post_init__(self) -> None:
-        self.leaves = frozenset(self.group.leaves())
+        self.leaves = frozenset(self.group.shown())
 
 
-def _said_of_copies(group: Group) -> list[str]:
-    """Say what a fold stands for."""
+def _with_number_of_others(diagram: Diagram, number: int) -> Diagram:
+    """Say in the box for all further neighbors how many they are; known once all edges are seen."""
+    if _OTHERS not in diagram.boxes:
+        return diagram
+    box = replace(diagram.boxes[_OTHERS], lines=(counted(number, "other part"),))
+    return replace(diagram, boxes={**diagram.boxes, _OTHERS: box})
+
+
+def _said_of_copies(graph: Graph, group: Group) -> list[str]:
+    """Say what a fold stands for, and the shapes of its instances where they differ."""
     if not group.copies:
         return []
-    names = [copy.title for copy in group.copies]
+    parts = [replace(group, copies=()), *group.copies]
+    names = [part.title for part in group.copies]
+    said, counts = "equal", ""
+    if group.varied:
+        shapes = [_shape(graph, part) for part in parts]
+        names = [f"{name} {shape}".rstrip() for name, shape in zip(names, shapes[1:], strict=True)]
+        said = "wired in the same way, but differ in shape"
+        said += f" (this one: {shapes[0]})" if shapes[0] else ""
+        if len(names) > MOST_COPIES:
+            ranked = Counter(shapes).most_common()
+            most = ", ".join(f"{count:,} of {shape}" for shape, count in ranked[:MOST_COPIES])
+            more = len(ranked) - MOST_COPIES
+            rest = f" and {counted(more, 'other shape')}" if more > 0 else ""
+            counts = f" There are {most}{rest}."
     shown = names if len(names) <= MOST_COPIES else [*names[:2], "...", names[-1]]
-    alike = "wired in the same way; only shapes differ" if group.varied else "equal"
+    others = "the other is" if len(names) == 1 else "the others are"
     return [
-        f"It is drawn once for {group.instances} parts that are {alike}; the others are {', '.join(shown)}."
+        f"It is drawn once for {group.instances} parts that are {said}; {others} {', '.join(shown)}."
+        + counts
     ]
+
+
+def _shape(graph: Graph, group: Group) -> str:
+    """Return the type of what a part works on: the largest tensor that an op in it makes."""
+    specs = [
+        spec
+        for name in group.leaves()
+        if graph[name].kind is NodeKind.OP
+        for spec in graph[name].outputs
+        if spec.dtype != "resource"
+    ]
+    return str(max(specs, key=lambda s: (s.size or 0, len(s.shape or ())))) if specs else ""
 
 
 __all__ = ["MAX_DEPTH", "Picture", "draw"]

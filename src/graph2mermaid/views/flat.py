@@ -7,13 +7,17 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from graph2mermaid.errors import Graph2MermaidError
-from graph2mermaid.graph import Graph
+from graph2mermaid.graph import Graph, Stage
 from graph2mermaid.passes.absorb import absorb
+from graph2mermaid.passes.devices import by_device
 from graph2mermaid.passes.hide import hide
 from graph2mermaid.passes.inline import Inlined, inline
+from graph2mermaid.passes.lowered import raised
 from graph2mermaid.passes.results import with_results
 from graph2mermaid.passes.select import around, between, find, keep
 from graph2mermaid.views.options import Options
+
+_AFTER_TRACING = (Stage.GRAPPLER, Stage.RUNTIME)
 
 
 @dataclass(frozen=True)
@@ -37,25 +41,61 @@ class Selected(NamedTuple):
     flat: Flat
 
 
-def flatten(graph: Graph, options: Options) -> Flat:
-    """Return the flat graph at the level that was asked for."""
+def flatten(
+    graph: Graph, options: Options, *, whole: bool = True, traced: Graph | None = None
+) -> Flat:
+    """Return the flat graph at the level that was asked for.
+
+    Without `whole` the graph is a part of what is drawn, and what is not in it may be elsewhere.
+    `traced` is what an optimized graph was made of.
+    """
     simple = options.level == "simple"
-    inlined = inline(graph, simple=simple)
-    flat = with_results(inlined.graph)
+    inlined = (
+        _lowered(graph, simple, traced)
+        if graph.stage in _AFTER_TRACING
+        else inline(graph, simple=simple)
+    )
+    full = flat = with_results(inlined.graph)
     gone: Mapping[str, str] = {}
     left_out: list[str] = []
+    lowered = len(graph) - sum(node.name in graph for node in inlined.graph.nodes())
+    if lowered and graph.stage in _AFTER_TRACING:
+        left_out.append(
+            f"{counted(lowered, 'op')} of lowered control flow (Switch, Merge, Enter, Exit, "
+            f"NextIteration) {is_or_are(lowered)} drawn as diamonds and merges."
+        )
     if simple:
         absorbed = absorb(flat)
         flat, gone = absorbed.graph, absorbed.gone
-        if gone:
+        count = len(gone) + inlined.counters
+        if count:
+            counters = ", loop counters" if inlined.counters else ""
             left_out.append(
-                f"{counted(len(gone), 'op')} of plumbing (variable reads, shape and "
-                f"axis constants, Identity, NoOp) {is_or_are(len(gone))} drawn without a box."
+                f"{counted(count, 'op')} of plumbing (variable reads, shape and axis constants, "
+                f"Identity, NoOp{counters}) {is_or_are(count)} drawn without a box."
             )
     if options.hide:
-        flat, hidden = hide(flat, options.hide)
-        left_out.append(f"{counted(hidden, 'op')} {is_or_are(hidden)} hidden on request.")
+        elsewhere = graph.functions.values() if inlined.not_drawn else ()
+        found = hide(flat, options.hide, (full, *elsewhere))
+        flat = found.graph
+        said = found.unknown if whole else ()
+        if found.count or not said:
+            ops = counted(found.count, "op")
+            left_out.append(f"{ops} {is_or_are(found.count)} hidden on request.")
+        left_out += said
     return Flat(graph.name, inlined, flat, gone, tuple(left_out))
+
+
+def _lowered(graph: Graph, simple: bool, traced: Graph | None) -> Inlined:
+    """Draw loops and branches as what they were, each device's ops in a frame of their own.
+
+    The runtime has put the bodies of calls in place. Those that it left are not drawn here.
+    """
+    inlined = raised(graph, traced=traced) if simple else Inlined(graph, {}, {}, ())
+    calls = (call.function for node in inlined.graph.nodes() for call in node.calls)
+    called = tuple(dict.fromkeys(name for name in calls if name in graph.functions))
+    inlined = replace(inlined, not_drawn=called)
+    return by_device(inlined) if graph.stage is Stage.RUNTIME else inlined
 
 
 def selections(flat: Flat, options: Options) -> Iterator[Selected]:

@@ -67,7 +67,7 @@ def interface(graph: Graph) -> Table | None:
     rows: list[tuple[Text, ...]] = []
     left_out: list[str] = []
     for role, bindings in groups:
-        kept, more = _cut(bindings, role)
+        kept, more = cut(bindings, role)
         left_out += [more] if more else []
         rows += [_interface_row(graph, role, binding) for binding in kept]
     if not rows:
@@ -79,7 +79,7 @@ def interface(graph: Graph) -> Table | None:
         Column("Bytes", number=True),
         Column("Op"),
     )
-    return Table(columns, tuple(rows), _and_more(*left_out))
+    return Table(columns, tuple(rows), and_more(*left_out))
 
 
 def op_types(graph: Graph) -> Table | None:
@@ -91,14 +91,14 @@ def op_types(graph: Graph) -> Table | None:
         return None
     total = both.total()
     ranked = sorted(both.items(), key=lambda item: (-item[1], item[0]))
-    kept, more = _cut(ranked, "op type")
+    kept, more = cut(ranked, "op type")
     rows: list[tuple[Text, ...]] = []
     for op, count in kept:
         counts = (f"{top[op]:,}", f"{inside[op]:,}") if inside else (f"{count:,}",)
         rows.append((Code(op), *counts, _share(count, total)))
     titles = ("Ops", "In bodies", "Share") if inside else ("Ops", "Share")
     columns = (Column("Op type"), *(Column(title, number=True) for title in titles))
-    return Table(columns, tuple(rows), _and_more(more))
+    return Table(columns, tuple(rows), and_more(more))
 
 
 def source_lines(graph: Graph) -> Table | None:
@@ -116,10 +116,10 @@ def source_lines(graph: Graph) -> Table | None:
     ranked = sorted(
         by_line.items(), key=lambda item: (-item[1].total(), item[0].file, item[0].line)
     )
-    kept, more = _cut(ranked, "line")
+    kept, more = cut(ranked, "line")
     rows = tuple((Code(str(line)), f"{ops.total():,}", _op_words(ops)) for line, ops in kept)
     columns = (Column("Line"), Column("Ops", number=True), Column("Op types"))
-    return Table(columns, rows, _joined(_and_more(more), _without_line(elsewhere)))
+    return Table(columns, rows, _joined(and_more(more), _without_line(elsewhere)))
 
 
 def function_bodies(graph: Graph) -> Table | None:
@@ -132,32 +132,32 @@ def function_bodies(graph: Graph) -> Table | None:
             for call in node.calls:
                 by = Code(f"{node.name} ({call.role})")
                 callers[call.function].append((by, " in ", Code(key)) if key else by)
-    kept, more = _cut(list(graph.functions.items()), "function")
+    kept, more = cut(list(graph.functions.items()), "function")
     rows: list[tuple[Text, ...]] = []
     for key, body in kept:
         numbers = (len(body), len(body.inputs) + len(body.captures), len(body.outputs))
-        rows.append((Code(key), _listed(callers[key]), *(f"{number:,}" for number in numbers)))
+        rows.append((Code(key), listed(callers[key]), *(f"{number:,}" for number in numbers)))
     columns = (
         Column("Function"),
         Column("Called by"),
         *(Column(title, number=True) for title in ("Ops", "Inputs", "Outputs")),
     )
-    return Table(columns, tuple(rows), _and_more(more))
+    return Table(columns, tuple(rows), and_more(more))
 
 
 def full_names(diagrams: Iterable[Diagram]) -> Table | None:
     """List the labels of diagrams that had to be cut, with their full words."""
     rows = {}
-    for lines in (lines for diagram in diagrams for lines in _labels(diagram)):
+    for lines in dict.fromkeys(lines for diagram in diagrams for lines in _labels(diagram)):
         words = [" ".join(line.split()) for line in lines if line.strip()]
         if list(shown(lines)) != words:
             rows[" / ".join(words)] = " / ".join(shown(lines))
     if not rows:
         return None
-    kept, more = _cut(list(rows.items()), "name", _MOST_NAMES)
+    kept, more = cut(list(rows.items()), "name", _MOST_NAMES)
     columns = (Column("In the diagram"), Column("Full name"))
     cells = tuple((Code(cut), Code(full)) for full, cut in kept)
-    return Table(columns, cells, _and_more(more))
+    return Table(columns, cells, and_more(more))
 
 
 def _variables(graph: Graph) -> Iterator[Node]:
@@ -186,7 +186,7 @@ def _interface_row(graph: Graph, role: str, binding: Binding) -> tuple[Text, ...
     nbytes = f"{sum(known):,}" if known and len(known) == len(sizes) else "?" if sizes else ""
     ops = [Code(ref.node if ref.port == 0 else str(ref)) for ref in binding.tensors]
     type_ = Code(binding.type) if binding.type else ""
-    return (Code(binding.name), role, type_, nbytes, _listed(ops))
+    return (Code(binding.name), role, type_, nbytes, listed(ops))
 
 
 def _nbytes(graph: Graph, ref: TensorRef) -> int | None:
@@ -199,7 +199,7 @@ def _nbytes(graph: Graph, ref: TensorRef) -> int | None:
 
 def _op_words(ops: Counter[str]) -> Text:
     ranked = sorted(ops.items(), key=lambda item: (-item[1], item[0]))
-    return _listed(
+    return listed(
         [
             (Code(op), f" \N{MULTIPLICATION SIGN} {count:,}") if count > 1 else Code(op)
             for op, count in ranked
@@ -207,20 +207,21 @@ def _op_words(ops: Counter[str]) -> Text:
     )
 
 
-def _listed(words: Sequence[Text]) -> Text:
-    listed: list[str | Code | Link | Ref] = []
+def listed(words: Sequence[Text]) -> Text:
+    """Return words with commas between, the first few of them."""
+    found: list[str | Code | Link | Ref] = []
     for word in words[:_MOST_WORDS]:
-        listed += [", ", *parts(word)] if listed else parts(word)
+        found += [", ", *parts(word)] if found else parts(word)
     if len(words) > _MOST_WORDS:
-        listed.append(f" and {len(words) - _MOST_WORDS:,} more")
-    return tuple(listed)
+        found.append(f" and {len(words) - _MOST_WORDS:,} more")
+    return tuple(found)
 
 
 def _share(count: int, total: int) -> str:
     return f"{100 * count / total:.1f}%"
 
 
-def _cut(rows: Sequence[_Row], noun: str, most: int = MOST_ROWS) -> tuple[Sequence[_Row], str]:
+def cut(rows: Sequence[_Row], noun: str, most: int = MOST_ROWS) -> tuple[Sequence[_Row], str]:
     """Return the first rows, and words for the rest: `12 more op types`."""
     rest = len(rows) - most
     if rest <= 0:
@@ -228,7 +229,8 @@ def _cut(rows: Sequence[_Row], noun: str, most: int = MOST_ROWS) -> tuple[Sequen
     return rows[:most], f"{rest:,} more {noun}{'s' if rest > 1 else ''}"
 
 
-def _and_more(*left_out: str) -> str:
+def and_more(*left_out: str) -> str:
+    """Return the caption that says what a table leaves out."""
     words = [words for words in left_out if words]
     return f"... and {', '.join(words)}." if words else ""
 

@@ -1,0 +1,173 @@
+"""The Grappler view: the optimized graph, drawn as a change of the traced one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+from graph2mermaid.capture import Capture
+from graph2mermaid.errors import Graph2MermaidError
+from graph2mermaid.graph import Graph, Stage
+from graph2mermaid.mermaid.build import Mark
+from graph2mermaid.mermaid.diagram import Look
+from graph2mermaid.optimization import Way
+from graph2mermaid.provenance import How, NodeOrigin, Optimization, Provenance
+from graph2mermaid.report.model import Block, Note, Paragraph, Section, Text
+from graph2mermaid.views import changes, tables
+from graph2mermaid.views.drawing import Overlay, Picture, draw
+from graph2mermaid.views.options import Options
+from graph2mermaid.views.pictures import (
+    MOST_PARTS,
+    counted_as,
+    key_of,
+    overview,
+    parts_below,
+)
+
+_ROOM = 20
+"""Labels are wrapped near this many characters; see the reading numbers in the documentation."""
+
+_PLUMBING = frozenset({"Const", "Identity", "Placeholder", "ReadVariableOp", "NoOp", "_Arg"})
+"""Ops that come with those a kernel is named for."""
+
+
+def grappler(capture: Capture, options: Options) -> Section:
+    """Return the section about what Grappler made of the traced graph.
+
+    Args:
+        capture: What was recorded of the target.
+        options: How to draw.
+
+    Raises:
+        Graph2MermaidError: The capture holds no optimized graph; the message says how to get one.
+    """
+    if capture.optimization is None or Stage.GRAPPLER not in capture.graphs:
+        raise Graph2MermaidError(_missing(capture))
+    optimization, graph = capture.optimization, capture.graphs[Stage.GRAPPLER]
+    most = None if options.out_dir else MOST_PARTS + 1
+    traced = capture.graphs.get(Stage.TRACED)
+    overlay = Overlay(
+        marks_of(optimization.provenance), group_words(optimization.provenance), traced
+    )
+    pictures = list(islice(draw(graph, options, overlay), most)) if len(graph) else []
+    blocks: tuple[Block, ...] = (
+        Paragraph(_what(optimization)),
+        *_notes(optimization),
+        *overview(graph, pictures, options.out_dir),
+        *(Section(title, found) for title, found in changes.sections(optimization, traced)),
+        *_rest(graph, pictures, options.out_dir),
+    )
+    return Section("Grappler graph", blocks, _summary(optimization), key=key_of(pictures[:1]))
+
+
+def _missing(capture: Capture) -> str:
+    failed = [note for note in capture.notes if note.startswith("Grappler view:")]
+    if failed:
+        return failed[0]
+    return f"{capture.target}: the capture holds no optimized graph; record it with --view grappler"
+
+
+def _summary(optimization: Optimization) -> str:
+    provenance = optimization.provenance
+    before, after = len(provenance.ops), len(provenance.nodes)
+    return f"{counted_as(before, 'op')} became {after:,}"
+
+
+def _what(optimization: Optimization) -> Text:
+    """Say in a line how many ops became how many, and how that is known."""
+    words = changes.in_words(optimization.provenance)
+    came = f", {words}" if words else ""
+    how = (
+        "Recorded by TensorFlow while the function ran."
+        if optimization.way is Way.RUN
+        else "Found without running the function."
+    )
+    return f"What Grappler made of it: {_summary(optimization)}{came}. {how}"
+
+
+def _notes(optimization: Optimization) -> Iterator[Note]:
+    provenance = optimization.provenance
+    unexplained = provenance.node_counts.get(How.UNEXPLAINED, 0) + changes.unexplained(provenance)
+    if unexplained:
+        yield Note(
+            f"{counted_as(unexplained, 'op')} could not be mapped between the two graphs; "
+            f"{100 * provenance.explained:.1f}% are."
+        )
+    for suspect in provenance.suspects:
+        yield Note(changes.suspect_words(suspect, provenance), "warning")
+    if optimization.options:
+        pairs = ", ".join(f"{key}={value}" for key, value in optimization.options.items())
+        yield Note(f"The program sets optimizer options: {pairs}.")
+    if optimization.differences:
+        ops = counted_as(len(optimization.differences), "op")
+        yield Note(f"What ran differs from the offline result in {ops}; a table below lists them.")
+    for note in optimization.notes:
+        yield Note(note)
+
+
+def _rest(graph: Graph, pictures: Sequence[Picture], separate: bool) -> Iterator[Section]:
+    found = tables.op_types(graph)
+    if found is not None:
+        yield Section("Ops by type after Grappler", (found,))
+    names = tables.full_names(p.diagram for p in (pictures[:1] if separate else pictures))
+    if names is not None:
+        yield Section("Full names", (names,))
+    if len(pictures) > 1:
+        yield Section("Parts", tuple(parts_below(pictures, separate)))
+
+
+# -- what boxes say ---------------------------------------------------------------------------
+
+
+def marks_of(provenance: Provenance) -> Mapping[str, Mark]:
+    """Return what to say of each op of the optimized graph that is not simply kept."""
+    marks = ((node.name, _mark(node, provenance)) for node in provenance.nodes.values())
+    return {name: mark for name, mark in marks if mark is not None}
+
+
+def _mark(node: NodeOrigin, provenance: Provenance) -> Mark | None:
+    match node.how:
+        case How.FUSED:
+            return Mark(Look.FUSED, fused_lines(changes.op_types(node.origins, provenance)))
+        case How.FOLDED:
+            return Mark(Look.FOLDED, (f"folded: {counted_as(len(node.origins), 'op')}",))
+        case How.CHANGED:
+            was = f"was {node.was}" if node.was and node.was != node.op else "changed"
+            return Mark(Look.CHANGED, (was,))
+        case How.MERGED:
+            return Mark(None, (f"{len(node.origins):,} equal ops",))
+        case How.ADDED:
+            return Mark(Look.ADDED, (f"added: {node.why}"[:40] if node.why else "added",))
+        case How.UNEXPLAINED:
+            return Mark(None, ("origin unknown",))
+    return None
+
+
+def fused_lines(types: Sequence[str]) -> tuple[str, ...]:
+    """Return `fused: MatMul,` and `BiasAdd, Relu`: what a kernel took in, on two short lines."""
+    told = [op for op in types if op not in _PLUMBING] or list(types)
+    first, second = f"fused: {told[0]}" if told else "fused", ""
+    for at, op in enumerate(told[1:], 1):
+        if not second and len(f"{first}, {op}") <= _ROOM:
+            first = f"{first}, {op}"
+        elif len(f"{second}, {op}") <= _ROOM + 2 or not second:
+            second = f"{second}, {op}" if second else op
+        else:
+            second = f"{second} +{len(told) - at}"
+            break
+    return (f"{first},", second) if second else (first,)
+
+
+_SAID = (How.FUSED, How.FOLDED, How.CHANGED, How.ADDED, How.MERGED)
+
+
+def group_words(provenance: Provenance) -> Callable[[Iterable[str]], str]:
+    """Return the function that says `6 fused, 14 folded` of the ops in a group."""
+    nodes = provenance.nodes
+
+    def words(names: Iterable[str]) -> str:
+        found = Counter(nodes[name].how for name in names if name in nodes)
+        return ", ".join(f"{found[how]:,} {how.value}" for how in _SAID if found[how])
+
+    return words

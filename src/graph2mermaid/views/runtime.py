@@ -1,0 +1,110 @@
+"""The runtime view: what each device executes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from itertools import islice
+
+from graph2mermaid.capture import Capture
+from graph2mermaid.errors import Graph2MermaidError
+from graph2mermaid.graph import Graph, Stage
+from graph2mermaid.mermaid.build import Mark
+from graph2mermaid.mermaid.diagram import Look
+from graph2mermaid.passes.devices import short_device
+from graph2mermaid.report.model import Block, Code, Column, Paragraph, Section, Table, Text
+from graph2mermaid.views import tables
+from graph2mermaid.views.drawing import Overlay, draw
+from graph2mermaid.views.options import Options
+from graph2mermaid.views.pictures import MOST_PARTS, counted_as, key_of, overview, parts_below
+
+
+def runtime(capture: Capture, options: Options) -> Section:
+    """Return the section about the graphs that the devices execute.
+
+    Args:
+        capture: What was recorded of the target.
+        options: How to draw.
+
+    Raises:
+        Graph2MermaidError: The capture holds no runtime graph; the message says how to get one.
+    """
+    if Stage.RUNTIME not in capture.graphs:
+        raise Graph2MermaidError(
+            f"{capture.target}: the capture holds no runtime graph; record it with "
+            "--view runtime --run"
+        )
+    graph, before = capture.graphs[Stage.RUNTIME], capture.graphs.get(Stage.GRAPPLER)
+    most = None if options.out_dir else MOST_PARTS + 1
+    marks = _marks(graph, before) if before is not None else {}
+    overlay = Overlay(marks, traced=capture.graphs.get(Stage.TRACED))
+    pictures = list(islice(draw(graph, options, overlay), most)) if len(graph) else []
+    here = pictures[:1] if options.out_dir else pictures
+    names = tables.full_names(picture.diagram for picture in here)
+    found = (
+        ("Ops by device", _by_device(graph)),
+        ("Renamed or added after Grappler", _renamed(graph, before)),
+        ("Ops by type at run time", tables.op_types(graph)),
+        ("Full names", names),
+    )
+    blocks: tuple[Block, ...] = (
+        Paragraph(_what(graph)),
+        *overview(graph, pictures, options.out_dir),
+        *(Section(title, (table,)) for title, table in found if table is not None),
+    )
+    if len(pictures) > 1:
+        blocks += (Section("Parts", tuple(parts_below(pictures, options.out_dir))),)
+    return Section("Runtime graph", blocks, _size(graph), key=key_of(pictures[:1]))
+
+
+def _size(graph: Graph) -> str:
+    devices = {node.device for node in graph.nodes() if node.device}
+    return f"{counted_as(len(graph), 'op')} on {counted_as(len(devices), 'device')}"
+
+
+def _what(graph: Graph) -> Text:
+    """Say in a line how much is executed where, and what goes from one device to another."""
+    sent = sum(_crosses(graph, a.source, a.target) for a in graph.arrows())
+    crossing = f" {counted_as(sent, 'edge')} go from one device to another." if sent > 1 else ""
+    crossing = " 1 edge goes from one device to another." if sent == 1 else crossing
+    return f"What the devices execute: {_size(graph)}.{crossing}"
+
+
+def _crosses(graph: Graph, source: str, target: str) -> bool:
+    one, other = graph[source].device, graph[target].device
+    return bool(one and other) and one != other
+
+
+def _marks(graph: Graph, before: Graph) -> Mapping[str, Mark]:
+    """Say what came after Grappler: oneDNN's own rewrites, and what placing the ops added."""
+    marks = {}
+    for node in graph.nodes():
+        if node.name not in before:
+            marks[node.name] = Mark(Look.ADDED, ("added at run time",))
+        elif before[node.name].op != node.op:
+            marks[node.name] = Mark(Look.CHANGED, (f"was {before[node.name].op}",))
+    return marks
+
+
+def _by_device(graph: Graph) -> Table:
+    counts = Counter(node.device for node in graph.nodes())
+    rows = tuple(
+        (Code(short_device(device)) if device else "none", f"{count:,}")
+        for device, count in counts.items()
+    )
+    return Table((Column("Device"), Column("Ops", number=True)), rows)
+
+
+def _renamed(graph: Graph, before: Graph | None) -> Table | None:
+    if before is None:
+        return None
+    rows: list[tuple[Text, ...]] = []
+    for node in graph.nodes():
+        was = before[node.name].op if node.name in before else ""
+        if was != node.op:
+            rows.append((Code(node.name), Code(was) if was else "", Code(node.op)))
+    if not rows:
+        return None
+    kept, more = tables.cut(rows, "op")
+    columns = (Column("Op"), Column("After Grappler"), Column("Executed"))
+    return Table(columns, tuple(kept), tables.and_more(more))
