@@ -3,7 +3,9 @@
     graph2mermaid examples/control_flow.py:collatz_steps --out examples/control_flow.md
 
 The loop is one op in the graph. Its condition and its body, and the two branches in the body, are
-functions of their own, drawn as frames where they are called.
+functions of their own, drawn as frames where they are called. To run it,
+TensorFlow takes the loop apart into Switch, Merge and their like; the Grappler graph shows it put
+together again.
 """
 
 import tensorflow as tf

@@ -1,10 +1,10 @@
-"""A dense layer written by hand, with things in it that TensorFlow will improve.
+"""A dense layer written by hand, with things in it that TensorFlow improves.
 
     graph2mermaid examples/dense.py:dense --out examples/dense.md
 
-This is the graph as written. When it runs, TensorFlow fuses MatMul, BiasAdd and Relu into one
-kernel, computes `scale` once instead of at every call, and drops the two transposes, which undo
-each other.
+The report shows the graph as written, and what Grappler, TensorFlow's optimizer, makes of it.
+MatMul, BiasAdd and Relu become one kernel. A MatMul can transpose by itself, so the two transposes go into
+it as well, and undo each other there. `scale` is computed once instead of at every call.
 """
 
 import tensorflow as tf

@@ -2,7 +2,8 @@
 
     graph2mermaid examples/keras_model.py:classifier --out examples/keras_model.md
 
-The model is built, so its input shape is known and no `--input` is needed.
+The model is built, so its input shape is known and no `--input` is needed. Grappler makes one
+kernel of the convolution, its bias and its activation.
 """
 
 import tensorflow as tf

@@ -2,7 +2,8 @@
 
     graph2mermaid examples/train_step.py:train_step --out examples/train_step.md
 
-`--level ops` shows every op, the reads and writes of the variables included.
+`--level ops` shows every op, the reads and writes of the variables included. In the Grappler
+graph, what does not depend on the data is a constant.
 """
 
 import tensorflow as tf

@@ -19,16 +19,17 @@ from tests.builders import graph
 PACKAGE = Path(graph2mermaid.__file__).parent
 
 CORE = {"collector", "errors", "graph"}
-RECORDING = CORE | {"capture", "optimization", "provenance"}
+RECORDING = CORE | {"capture", "memory", "optimization", "provenance"}
 READING = RECORDING | {"passes", "mermaid", "report", "views"}
 
 MAY_IMPORT = {
     "collector": set[str](),
     "errors": set[str](),
     "graph": {"errors"},
+    "memory": CORE,
     "optimization": CORE,
     "provenance": CORE | {"optimization"},
-    "capture": CORE | {"optimization", "provenance"},
+    "capture": CORE | {"memory", "optimization", "provenance"},
     "serde": RECORDING,
     "passes": CORE,
     "mermaid": CORE | {"passes"},

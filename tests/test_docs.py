@@ -29,7 +29,7 @@ def test_the_command_line_page_has_every_option():
         name
         for command in (app, *app.commands.values())
         for parameter in command.params
-        for name in parameter.opts
+        for name in (*parameter.opts, *parameter.secondary_opts)
         if name.startswith("--")
     }
     assert set(OPTION.findall(page)) == options | {"--help"}

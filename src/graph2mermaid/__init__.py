@@ -41,7 +41,6 @@ if TYPE_CHECKING:
         TensorSpec,
     )
     from graph2mermaid.report.model import Report
-    from graph2mermaid.sources.stages import Further
 
 __all__ = [
     "Arrow",
@@ -163,9 +162,7 @@ def trace(fn: Callable[..., Any], *args: Any, kwargs: Mapping[str, Any] | None =
         ['float32[?,4]', 'float32[?,4]', 'float32[4]']
     """
     _require_tensorflow("trace")
-    from graph2mermaid.sources.stages import TRACED_ONLY
-
-    return _traced(fn, args, kwargs, TRACED_ONLY)
+    return _traced(fn, args, kwargs)
 
 
 def optimize(
@@ -206,9 +203,7 @@ def optimize(
         'folded'
     """
     _require_tensorflow("optimize")
-    from graph2mermaid.sources.stages import Further
-
-    return _traced(fn, args, kwargs, Further(grappler=True, runtime=True, run=run))
+    return _traced(fn, args, kwargs, views=("grappler", "runtime"), run=run)
 
 
 def load(path: str | PathLike[str]) -> Capture | tuple[Capture, ...]:
@@ -259,15 +254,25 @@ def _traced(
     fn: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any] | None,
-    further: Further,
+    *,
+    views: tuple[str, ...] = (),
+    run: bool = False,
 ) -> Capture:
     from graph2mermaid.sources.arguments import ask_in_python
     from graph2mermaid.sources.concrete import Inputs, callable_name
+    from graph2mermaid.sources.stages import later_stages
     from graph2mermaid.sources.tracing import trace_callable
 
     name = callable_name(fn)
     inputs = Inputs(args, kwargs or {})
-    return trace_callable(fn, inputs, target=name, name=name, ask=ask_in_python, further=further)
+    return trace_callable(
+        fn,
+        inputs,
+        target=name,
+        name=name,
+        ask=ask_in_python,
+        further=later_stages(views, run=run),
+    )
 
 
 def _require_tensorflow(function: str) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from graph2mermaid.errors import Graph2MermaidError
 from graph2mermaid.graph import Graph, Stage
+from graph2mermaid.hlo import Compilation
+from graph2mermaid.memory import MemoryPlan
 from graph2mermaid.provenance import Optimization
 
 if TYPE_CHECKING:
@@ -44,6 +46,10 @@ class Capture:
     extra: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     optimization: Optimization | None = None
     """How the graph of the stage `grappler` came about, where there is one."""
+    memory: MemoryPlan | None = None
+    """Where XLA keeps the values of the compiled function, where it was compiled."""
+    compilation: Compilation | None = None
+    """How the graph of the stage `xla` came about, where there is one."""
 
     @property
     def traced(self) -> Graph:

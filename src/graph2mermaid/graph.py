@@ -12,7 +12,7 @@ import functools
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -96,6 +96,7 @@ class NodeKind(str, enum.Enum):
     TENSOR = "tensor"  # a named tensor drawn as a node; made by views
     GROUP = "group"  # several nodes merged by a pass
     ELIDED = "elided"  # left out, and counted
+    GHOST = "ghost"  # an op that an optimizer has removed; made by views
 
 
 class EdgeKind(str, enum.Enum):
@@ -373,16 +374,21 @@ class Graph:
         in_order = True
         for arrow in arrows:
             source, target, _ = arrow
-            if source not in place or target not in place:
+            try:
+                forward = place[source] < place[target]
+            except KeyError:
                 end = target if source in place else source
-                raise ValueError(f"edge {source} -> {target}: no node {end!r}")
+                raise ValueError(f"edge {source} -> {target}: no node {end!r}") from None
             if source in closing and payloads[target].op.endswith("Merge"):
                 back.append(arrow)
                 continue
             out[source].append(arrow)
-            if place[source] >= place[target]:
+            if not forward:
                 in_order = False
-        grouped = {source: _parallel_together(found) for source, found in out.items()}
+        grouped = {
+            source: _parallel_together(found) if len(found) > 1 else tuple(found)
+            for source, found in out.items()
+        }
         order = None if in_order else _sorted(grouped)
         if order is not None and len(order) < len(grouped):
             back += _take_out_cycles(grouped)
@@ -491,6 +497,26 @@ class Graph:
         return outputs[ref.port] if ref.port < len(outputs) else None
 
 
+def with_ends(graph: Graph, nodes: Iterable[Node], arrows: Iterable[Arrow]) -> Graph:
+    """Return a graph with nodes after all others that only read, and without its functions.
+
+    To build it again from all its nodes and edges would take ten times as long.
+
+    Args:
+        graph: What to add to.
+        nodes: The new nodes, of names that the graph does not have.
+        arrows: Edges into these nodes, those into one node together.
+    """
+    added = {node.name: node for node in nodes}
+    payloads = {**graph._wires.nodes, **added}
+    out: dict[str, tuple[Arrow, ...]] = {**graph._wires.out, **dict.fromkeys(added, ())}
+    for arrow in arrows:
+        out[arrow.source] = (*out[arrow.source], arrow)
+    empty: Mapping[str, Any] = _EMPTY
+    wires = _Wires(payloads, out, (*graph.sorted_names(), *added))
+    return replace(graph, _wires=wires, functions=empty, attrs=empty, extra=empty)
+
+
 def _by_target_port(arrow: Arrow) -> tuple[bool, int]:
     """Sort key for the edges into a node: data edges by input port, then control edges."""
     port = arrow.edge.target_port
@@ -499,8 +525,6 @@ def _by_target_port(arrow: Arrow) -> tuple[bool, int]:
 
 def _parallel_together(arrows: list[Arrow]) -> tuple[Arrow, ...]:
     """Put the edges to one node next to each other, where the first of them stands."""
-    if len(arrows) < 2:
-        return tuple(arrows)
     by_target: dict[str, list[Arrow]] = {}
     for arrow in arrows:
         by_target.setdefault(arrow[1], []).append(arrow)

@@ -35,12 +35,10 @@ def _files(small: Path) -> None:
         (["model.py:f", "--level", "low"], "Invalid value for '--level': 'low' is not one of "),
         (["model.py:f", "--timeout", "0"], ("Invalid value for '--timeout': a number of seconds "
          f"above 0 is needed {SEE}")),
-        (["model.py:f", "--view", "grappler"],
-         f"--view grappler does not exist yet; there is traced, all {SEE}"),
         (["model.py:f", "--view", "traced,xla"],
-         f"--view xla does not exist yet; there is traced, all {SEE}"),
+         f"--view xla does not exist yet; there is traced, grappler, runtime, all {SEE}"),
         (["model.py:f", "--view", "trace"],
-         f"--view trace does not exist; there is traced, all {SEE}"),
+         f"--view trace does not exist; there is traced, grappler, runtime, all {SEE}"),
         (["model.py:f", "--input", "x"],
          "--input x: there is no '='; type --input 'x=float32[?,64]'"),
         (["model.py:f", "model.py:g", "--input", "x=f32[]"],
@@ -69,7 +67,7 @@ def _files(small: Path) -> None:
          "Invalid value for '--out-dir': Directory 'notes.txt' is a file"),
         (["render", "small.g2m.json", "--hide", ""], "hide: "),
         (["list", "model.py:f"],
-         "list takes a file or a module alone: model.py (see graph2mermaid list --help)"),
+         "list takes a file, a folder or a module alone: model.py (see graph2mermaid list --help)"),
         (["list", "folder"], ("folder is a folder, but neither a SavedModel (no saved_model.pb in "
          "it) nor a Python package (no __init__.py)")),
         (["list", "small.g2m.json"], ("small.g2m.json is no Python code but a capture file, a target"

@@ -56,14 +56,14 @@ def test_a_file_for_each_page(run: Run, two: Path):
     """`--out-dir` makes the folder, and in it an index and a page for each target."""
     result = run("render", "two.g2m.json", "--out-dir", "deep/pages", "--quiet")
     assert (result.exit_code, result.output) == (0, "")
-    assert names("deep/pages") == ["f.md", "g.md", "index.md"]
+    assert names("deep/pages") == [".graph2mermaid.json", "f.md", "g.md", "index.md"]
     assert "(f.md)" in drawn("deep/pages/index.md")
 
 
 def test_a_file_for_each_diagram(run: Run, two: Path):
     """With `--format mmd` the folder has the diagrams."""
     assert run("render", "two.g2m.json", "--out-dir", "pages", "--format", "mmd").exit_code == 0
-    assert names("pages") == ["f.mmd", "g.mmd"]
+    assert names("pages") == [".graph2mermaid.json", "f.mmd", "g.mmd"]
     assert drawn("pages/g.mmd").startswith("graph TD\n")
 
 

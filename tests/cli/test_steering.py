@@ -10,6 +10,7 @@ from graph2mermaid import serde
 from tests.builders import capture
 from tests.cli.conftest import Run, names
 from tests.report.reading import read
+from tests.views.optimized_captures import dense
 
 
 @pytest.fixture
@@ -71,7 +72,9 @@ def test_a_file_for_each_picture(run: Run, chain: Path):
     """`--out-dir` has an index that links to a file for each part, and they link back."""
     assert run("render", chain.name, "--out-dir", "pages", "--depth", "0").exit_code == 0
     written = names("pages")
-    assert written == sorted(["index.md", *(f"chain-layer{number}.md" for number in range(8))])
+    assert written == sorted(
+        [".graph2mermaid.json", "index.md", *(f"chain-layer{number}.md" for number in range(8))]
+    )
     index = read(Path("pages/index.md").read_text(encoding="utf-8"))
     assert index.items == [f"layer{number}" for number in range(8)]
     assert ("layer3", "chain-layer3.md") in index.links
@@ -84,7 +87,17 @@ def test_a_diagram_for_each_picture(run: Run, chain: Path):
     """With `--format mmd` every file is one diagram."""
     words = ["--out-dir", "pages", "--depth", "0", "--format", "mmd"]
     assert run("render", chain.name, *words).exit_code == 0
-    written = names("pages")
+    written = [name for name in names("pages") if name.endswith(".mmd")]
     assert len(written) == 9
     texts = [Path("pages", name).read_text(encoding="utf-8") for name in written]
     assert all(text.startswith("graph TD\n") and text.count("graph TD") == 1 for text in texts)
+
+
+def test_ghosts_reach_the_grappler_view(run: Run, tmp_path: Path):
+    """Both commands draw what was removed when asked to."""
+    path = tmp_path / "dense.g2m.json"
+    serde.save([dense()], path)
+    for command in (["render"], []):
+        words = [*command, path.name, "--view", "grappler", "--format", "mmd"]
+        assert "removed" not in run(*words).stdout
+        assert "removed: it changes nothing" in run(*words, "--ghosts").stdout

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from graph2mermaid.passes.divide import by_prefix, connected_parts, pieces, repeated
@@ -93,3 +95,26 @@ def test_pieces_cover_the_row(count: int):
     cut = pieces(found, 24)
     assert [at for piece in cut for at in piece] == list(range(count))
     assert 1 < len(cut) <= 24
+
+
+def at_random(count: int, reach: int) -> str:
+    """Return ops that each read one or two of those shortly before them."""
+    chance = random.Random(0)
+    lines = ["op0:Relu"]
+    for number in range(1, count):
+        before = {number - 1 - chance.randrange(min(number, reach)) for _ in range(2)}
+        lines += [
+            f"op{at} -> op{number}:Add" if not i else f"op{at} -> op{number}"
+            for i, at in enumerate(sorted(before))
+        ]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("reach", [10, 40, 300])
+def test_pieces_are_as_much_as_a_page_shows(reach: int):
+    """Where no tensor ends a part, pieces are neither wider than a page nor slivers."""
+    found = level(at_random(500, reach))
+    cut = pieces(found, 24)
+    assert [at for piece in cut for at in piece] == list(range(500))
+    assert all(4 <= len(piece) <= 24 for piece in cut)
+    assert len(cut) <= 500 / 8 + 1

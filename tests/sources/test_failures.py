@@ -120,7 +120,7 @@ def line(text: str) -> str:
             (
                 f"layer: TypeError at {line('tf.matmul(x, w)')}: Input 'y' of 'BatchMatMulV2' Op has type float32 that"
                 " does not match type int32 of argument 'x' (traced with x: int32[8,16],"
-                " w: float32[...]); type --input 'w=float32[?,64]', or give values with"
+                " w: float32[...]); type --input 'w=int32[?,64]', or give values with"
                 " --inputs FILE:NAME"
             ),
         ),
@@ -187,8 +187,7 @@ def line(text: str) -> str:
             [],
             (
                 f"loads: AttributeError at {line('ds.reduce')}: 'Tensor' object has no attribute 'reduce'"
-                " (traced with ds: float32[...]); type --input 'ds=float32[?,64]', or give values with"
-                " --inputs FILE:NAME"
+                " (traced with ds: float32[...]); give values with --inputs FILE:NAME"
             ),
         ),
     ],

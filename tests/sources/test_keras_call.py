@@ -90,7 +90,7 @@ def test_one_of_several_inputs(keras, name: str):
             "c",
             (
                 "m.py:f has no parameter 'c'; its parameters are inputs, training, mask, a and b:"
-                " type --input 'inputs=float32[?,64]'"
+                " type --input \"inputs['a']=float32[?,4]\""
             ),
         ),
     ],

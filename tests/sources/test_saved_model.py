@@ -10,7 +10,11 @@ import pytest
 
 from graph2mermaid.errors import TargetError
 from graph2mermaid.graph import NodeKind
-from graph2mermaid.sources.saved_model import graph_from_saved_model, load_signature
+from graph2mermaid.sources.saved_model import (
+    candidates,
+    graph_from_saved_model,
+    load_signature,
+)
 
 pytestmark = pytest.mark.tf
 
@@ -109,6 +113,18 @@ def test_signatures_and_functions_can_be_asked_for(saved, asked, inputs):
     graph, _ = graph_from_saved_model(saved, asked)
     assert graph.name == asked
     assert [b.name for b in graph.inputs] == inputs
+
+
+def test_what_is_listed_can_be_asked_for(saved):
+    """Signatures come with their arguments, and each name that is listed leads to a graph."""
+    found = candidates(saved)
+    assert [(c.path, c.kind, c.signature) for c in found] == [
+        ("same", "signature", "(features: float32[?,4])"),
+        ("serving_default", "signature", "(features: float32[?,4])"),
+        ("serve", "tf.function", "(...)"),
+        ("part.double", "tf.function", "(...)"),
+    ]
+    assert all(len(graph_from_saved_model(saved, c.path)[0]) > 0 for c in found)
 
 
 def test_of_several_traces_one_is_shown_and_the_note_says_so(saved):

@@ -375,7 +375,7 @@ class TestTensorFlow:
         ("attribute", "start"),
         [
             ("net", ("is a tf.Module (Net) without __call__, which cannot be traced; "
-             "there is model.py:net.forward, model.py:ready")),
+             "there is model.py:net.forward, model.py:net.plain, model.py:ready")),
             ("data", "is a tf.data.Dataset; the dataset view does not exist yet"),
             ("variable", "is a tf.Variable, which cannot be traced; "),
             ("tensor", "is a tensor, which cannot be traced; "),
@@ -402,8 +402,10 @@ class TestTensorFlow:
             "part": ("partial", "(x: int32[2,?], k=3)"),
             "concrete": ("concrete function", "(x: float32[2])"),
             "net.forward": ("tf.function", "(x)"),
+            "net.plain": ("method", "(x)"),
             "call": ("tf.Module", "(x: float32[3])"),
             "call.forward": ("tf.function", "(x, y)"),
+            "call.plain": ("method", "(x)"),
             "unbuilt": ("Keras model", "(not built: give --input)"),
         }
         (model,) = (c for c in found if c.path == "built")

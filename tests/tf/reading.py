@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from typing import Any
 
-from graph2mermaid import Capture, Graph
+import graph2mermaid
+from graph2mermaid import Capture, Graph, Stage
 from graph2mermaid.mermaid.diagram import Look
 
 
@@ -30,6 +32,15 @@ def looks(capture: Capture) -> list[Look]:
 def op_types(graph: Graph) -> Counter[str]:
     """Count the ops of a graph, bodies left out."""
     return Counter(node.op for node in graph.nodes())
+
+
+@functools.cache
+def with_onednn() -> bool:
+    """Tell whether oneDNN is on in this process, by who computes a product."""
+    import tensorflow as tf
+
+    capture = graph2mermaid.optimize(lambda x: tf.matmul(x, x) * 2.0, tf.TensorSpec([4, 4]))
+    return "_MklMatMul" in op_types(capture.graphs[Stage.RUNTIME])
 
 
 def recounted(graph_def: Any) -> tuple[Counter[str], int]:

@@ -211,5 +211,5 @@ def test_train_function_is_refused_with_the_step_to_type(tmp_path, monkeypatch):
     capture = graph2mermaid.load("fit.py:model.train_step")
     assert isinstance(capture, Capture)
     assert [b.name for b in capture.traced.inputs] == ["x", "y"]
-    assert any(note.startswith("y is taken to be float32[?,3]") for note in capture.notes)
+    assert any(note.startswith("y: float32[?,3] assumed, as ") for note in capture.notes)
     assert op_types(capture.traced)["AssignSubVariableOp"] == 2

@@ -21,6 +21,7 @@ from graph2mermaid.provenance import (
     explain,
 )
 from tests.test_provenance import assert_adds_up
+from tests.tf.reading import with_onednn
 
 tf = pytest.importorskip("tensorflow")
 pytestmark = pytest.mark.tf
@@ -28,12 +29,6 @@ pytestmark = pytest.mark.tf
 
 def spec(*shape: int | None, dtype: Any = None) -> Any:
     return tf.TensorSpec(shape, dtype or tf.float32)
-
-
-def with_onednn() -> bool:
-    from tensorflow.python.framework import test_util
-
-    return bool(test_util.IsMklEnabled())
 
 
 @dataclass(frozen=True)

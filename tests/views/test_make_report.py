@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from graph2mermaid.capture import Capture
 from graph2mermaid.errors import Graph2MermaidError
-from graph2mermaid.report.model import Section
+from graph2mermaid.report.model import Paragraph, Section
 from graph2mermaid.views import VIEWS, Options, make_report
 from tests.builders import capture, graph
 from tests.report.reading import read
@@ -49,9 +50,9 @@ def test_functions_of_one_name_are_called_by_their_targets():
 @pytest.mark.parametrize(
     ("views", "line"),
     [
-        (["grappler"], "there is no view 'grappler'; the views are: traced"),
-        (["traced", "Traced"], "there is no view 'Traced'; the views are: traced"),
-        ([], "no view was asked for; the views are: traced"),
+        (["later"], f"there is no view 'later'; the views are: {', '.join(VIEWS)}"),
+        (["traced", "Traced"], f"there is no view 'Traced'; the views are: {', '.join(VIEWS)}"),
+        ([], f"no view was asked for; the views are: {', '.join(VIEWS)}"),
     ],
     ids=["later", "case", "none"],
 )
@@ -66,7 +67,22 @@ def test_all_views():
     """`all` stands for every view there is; a view asked for twice is shown once."""
     one = make_report([named("f")], list(VIEWS)).to_markdown()
     assert make_report([named("f")], ["all"]).to_markdown() == one
-    assert make_report([named("f")], ["traced", "traced"]).to_markdown() == one
+    traced = make_report([named("f")], ["traced"]).to_markdown()
+    assert make_report([named("f")], ["traced", "traced"]).to_markdown() == traced
+
+
+def test_notes_stand_in_the_first_view():
+    """What a reader must know is said once, whichever views are shown."""
+
+    def anything(found: Capture, options: Options) -> Section:
+        return Section("Anything", (Paragraph("A view."), Paragraph("More.")))
+
+    found = replace(named("f"), notes=("the shape was assumed",))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("graph2mermaid.views.VIEWS", {**VIEWS, "other": anything})
+        for views in (["other"], ["traced", "other"], ["other", "traced"]):
+            text = make_report([found], views).to_markdown()
+            assert text.count("the shape was assumed") == 1
 
 
 def test_several_views_are_sections_under_the_capture(monkeypatch: pytest.MonkeyPatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 import re
 import subprocess
 import sys
@@ -330,6 +331,18 @@ LARGE = {
 def test_the_accounts_of_large_graphs_are_in_order(shape: str, options: dict[str, Any]):
     """Thousands of ops in one scope are pages that are all small."""
     Ledger(LARGE[shape](), Options(**options)).check()
+
+
+def test_a_flat_graph_has_no_slivers_of_pages():
+    """Ops without scopes, wired at random, are drawn on pages that are full."""
+    chance = random.Random(0)
+    nodes = [Node(f"n{at}", f"Op{at % 7}", outputs=(FLOAT,)) for at in range(2000)]
+    arrows = [
+        Arrow(nodes[at - 1 - chance.randrange(min(at, 40))].name, nodes[at].name, Edge())
+        for at in range(1, 2000)
+    ]
+    pictures = list(draw(Graph.build("f", Stage.TRACED, nodes, arrows), Options()))
+    assert len(pictures) < len(nodes) / 10
 
 
 # -- the same every time --------------------------------------------------------------------------

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 from graph2mermaid.errors import Graph2MermaidError
 
@@ -24,6 +27,29 @@ def shown(path: Path) -> str:
 def encode(text: str) -> bytes:
     """Return text as UTF-8; what has no form in it (a damaged file name) is written as an escape."""
     return text.encode("utf-8", errors="backslashreplace")
+
+
+@contextmanager
+def ended_as_by_an_error() -> Iterator[None]:
+    """Let a signal that ends the process do so as an error would, so that drafts are taken away.
+
+    A handler of the user's code stays as it is.
+    """
+    before: dict[int, Any] = {}
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            with suppress(ValueError):  # only the main thread may
+                before[number] = signal.signal(number, _end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+    raise SystemExit(128 + number)
 
 
 @contextmanager

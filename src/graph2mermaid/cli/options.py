@@ -50,6 +50,7 @@ class Steering:
     depth: int | None = None
     max_nodes: int | None = None
     fold: bool = True
+    ghosts: bool = False
     focus: str | None = None
     hops: int | None = None
     from_: str | None = None
@@ -244,6 +245,12 @@ show_options = _all_of(
         help="Draw equal groups each by itself.",
     ),
     option(
+        "--ghosts",
+        is_flag=True,
+        heading=_SHOW,
+        help="Draw the ops that Grappler removed as well, in its view.",
+    ),
+    option(
         "--focus",
         metavar="NAME",
         heading=_SHOW,
@@ -375,6 +382,7 @@ def shown(
         depth=steering.depth,
         max_nodes=steering.max_nodes,
         fold=steering.fold,
+        ghosts=steering.ghosts,
         focus=steering.focus,
         hops=steering.hops,
         from_=steering.from_,

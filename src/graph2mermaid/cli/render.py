@@ -42,6 +42,7 @@ def render_command(
     depth: int | None,
     max_nodes: int | None,
     fold: bool,
+    ghosts: bool,
     focus: str | None,
     hops: int | None,
     from_: str | None,
@@ -58,7 +59,7 @@ def render_command(
     """Make the report of a capture (.g2m.json), without TensorFlow."""
     from graph2mermaid import serde
 
-    steering = Steering(depth, max_nodes, fold, focus, hops, from_, to)
+    steering = Steering(depth, max_nodes, fold, ghosts, focus, hops, from_, to)
     separate = out_dir is not None
     what = shown(
         views, level, tensors, direction, hide, color, fence, host, steering, out_dir=separate

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from graph2mermaid.cli.candidates import list_command
 from graph2mermaid.cli.chatter import silence_tensorflow, take_autograph_warnings
 from graph2mermaid.cli.console import Console
 from graph2mermaid.cli.deadline import is_supervised, supervise, user_code_is_done
+from graph2mermaid.cli.needed import require_tensorflow
 from graph2mermaid.cli.options import (
     Format,
     Steering,
@@ -29,7 +29,7 @@ from graph2mermaid.cli.options import (
 from graph2mermaid.cli.render import render_command
 from graph2mermaid.cli.results import write_results
 from graph2mermaid.cli.streams import stdout_is_stderr
-from graph2mermaid.errors import MissingDependencyError
+from graph2mermaid.errors import Graph2MermaidError
 
 if TYPE_CHECKING:
     from graph2mermaid.capture import Capture
@@ -86,6 +86,7 @@ def app(
     depth: int | None,
     max_nodes: int | None,
     fold: bool,
+    ghosts: bool,
     focus: str | None,
     hops: int | None,
     from_: str | None,
@@ -117,7 +118,7 @@ def app(
     if len(targets) > 1 and (inputs or inputs_from):
         typed = "--input" if inputs else "--inputs"
         raise click.UsageError(f"{typed} goes with a single target, and there are {len(targets)}")
-    steering = Steering(depth, max_nodes, fold, focus, hops, from_, to)
+    steering = Steering(depth, max_nodes, fold, ghosts, focus, hops, from_, to)
     separate = out_dir is not None
     what = shown(
         views, level, tensors, direction, hide, color, fence, host, steering, out_dir=separate
@@ -136,9 +137,16 @@ def app(
     found = [_record(name, request, console) for name in names]
     captures = found[0] if len(found) == 1 else [one for some in found for one in some]
     user_code_is_done()
-    for capture in captures:
-        console.notes(capture.target, capture.notes)
-    write_results(captures, what, where, console)
+    refused = ""
+    try:
+        write_results(captures, what, where, console)
+    except Graph2MermaidError as error:
+        refused = str(error)
+        raise
+    finally:
+        for capture in captures:
+            said = (n for n in capture.notes if f"{capture.target}: {n}" != refused)
+            console.notes(capture.target, said)
 
 
 def _record(name: TargetName, request: Request, console: Console) -> Sequence[Capture]:
@@ -148,7 +156,8 @@ def _record(name: TargetName, request: Request, console: Console) -> Sequence[Ca
 
     console.step(f"loading {name.container}")
     with stdout_is_stderr():
-        _require_tensorflow(name)
+        if name.path is None or name.path.suffix != ".json":
+            require_tensorflow("tracing")
         resolved = resolve(name)
         if resolved.kind is TargetKind.CAPTURE:
             return serde.load(resolved.obj)
@@ -158,15 +167,6 @@ def _record(name: TargetName, request: Request, console: Console) -> Sequence[Ca
 
 def _with_warnings(capture: Capture) -> Capture:
     return replace(capture, notes=(*capture.notes, *take_autograph_warnings()))
-
-
-def _require_tensorflow(name: TargetName) -> None:
-    """Say at once what is missing, before the user's code is run."""
-    needed = name.path is None or name.path.suffix != ".json"
-    if needed and importlib.util.find_spec("tensorflow") is None:
-        raise MissingDependencyError(
-            "tracing needs TensorFlow, which is not installed: pip install 'graph2mermaid[cpu]'"
-        )
 
 
 def _not_a_command(text: str) -> str:

@@ -31,6 +31,7 @@ _LOOKS: Mapping[NodeKind, Look] = {
     NodeKind.TENSOR: Look.TENSOR,
     NodeKind.GROUP: Look.GROUP,
     NodeKind.ELIDED: Look.ELIDED,
+    NodeKind.GHOST: Look.GHOST,
 }
 
 # Kinds whose box names its own tensor, so that the edges out of it need not.
@@ -125,7 +126,7 @@ def look(node: Node) -> Look:
 def box_lines(node: Node, *, names: bool = False) -> Iterable[str]:
     """Yield the lines of a node's box, at most three, each of about twenty characters."""
     lines = list(_words(node))
-    if names and node.kind in (NodeKind.OP, NodeKind.CALL, NodeKind.CONST):
+    if names and node.kind in (NodeKind.OP, NodeKind.CALL, NodeKind.CONST, NodeKind.GHOST):
         lines.append(node.name)
     return (lines or [node.name])[:3]
 
@@ -154,6 +155,9 @@ def _words(node: Node) -> Iterable[str]:
                 yield short_place(node.source)
         case NodeKind.OP:
             yield from _op_words(node)
+        case NodeKind.GHOST:
+            yield next(iter(_op_words(node)))
+            yield f"removed: {node.attrs['removed']}"
 
 
 def _spec(node: Node) -> Iterable[str]:
@@ -328,6 +332,7 @@ def _description(graph: Graph, home: Mapping[str, str]) -> str:
         Look.MERGE: "merge",
         NodeKind.GROUP: "group",
         NodeKind.OUTPUT: "result",
+        NodeKind.GHOST: "removed op",
     }
     parts = [
         f"{kinds[kind]} {word}{'' if kinds[kind] == 1 else 's'}"

@@ -76,7 +76,7 @@ STYLES: Mapping[Look, Style] = MappingProxyType(
         Look.CONTROL: Style("control", "{", "}", _FUCHSIA, "Diamond", "choice or loop condition"),
         Look.TENSOR: Style("tensor", "(", ")", _SLATE, "Rounded corners", "named tensor"),
         Look.MERGE: Style("merge", "(", ")", _FUCHSIA, "Rounded corners", "where branches join"),
-        Look.ELIDED: Style("elided", "[", "]", _DASHED, "Dashed box", "ops left out here"),
+        Look.ELIDED: Style("elided", "[", "]", _DASHED, "Dashed box", "part drawn elsewhere"),
         Look.FUSED: Style("fused", "[[", "]]", _VIOLET, "Double sides", "fused kernel"),
         Look.FOLDED: Style("folded", "{{", "}}", _LIME, "Dashed hexagon", "folded constant"),
         Look.CHANGED: Style("changed", "[", "]", _ORANGE, "Box", "op that had another type (was)"),
@@ -103,6 +103,8 @@ def legend(diagram: Diagram) -> str:
         sentences.append("Color and last line: the device.")
     if any(not frame.empty for frame in diagram.frames):
         sentences.append("Frame: a body or scope, named in its title.")
+    if Look.GHOST in used:
+        sentences.append("Arrow `as traced`: as it was before; nothing flows there now.")
     if any(link.dotted for link in diagram.links):
         sentences.append("Gray dotted arrow: order only (control edge) or a loop's next iteration.")
     return " ".join(sentences)

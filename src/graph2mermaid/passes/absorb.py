@@ -7,7 +7,7 @@ words in their consumer, Identity and NoOp become edges. Every op that goes is n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from graph2mermaid.graph import (
@@ -193,29 +193,38 @@ class _Absorber:
         `for i in tf.range(n)` is computed on the loop's own line and often leads nowhere.
         """
         lines = {n.source for n in self.graph.nodes() if n.op.endswith("While")} - {None}
-        readers = self._readers()
-        for name in reversed(self.graph.sorted_names()):
-            node = self.graph[name]
-            spare = node.kind is NodeKind.CONST or (
-                node.kind is NodeKind.OP and node.source in lines and bool(node.outputs)
+        spare = {
+            node.name
+            for node in self.graph.nodes()
+            if node.name not in self.gone
+            and (
+                node.kind is NodeKind.CONST
+                or (node.kind is NodeKind.OP and node.source in lines and bool(node.outputs))
             )
-            if spare and name not in self.gone and readers.get(name, set()) <= self.gone.keys():
+        }
+        readers = self._readers(spare)
+        for name in reversed(self.graph.sorted_names()) if spare else ():
+            if name in spare and readers[name] <= self.gone.keys():
                 self.gone[name] = ""
 
-    def _readers(self) -> dict[str, set[str]]:
-        """Return for each node those that read or wait for it once the bridges are gone."""
-        readers: dict[str, set[str]] = {}
+    def _readers(self, wanted: set[str]) -> dict[str, set[str]]:
+        """Return for some nodes those that read or wait for them once the bridges are gone."""
+        readers: dict[str, set[str]] = {name: set() for name in wanted}
         for name in self.graph.names():
             if name in self.gone:
                 continue
             for start in self._waits(name):
-                readers.setdefault(start, set()).add(name)
+                if start in wanted:
+                    readers[start].add(name)
             for arrow in self.graph.incoming(name):
-                if not self._is_dropped(arrow):
-                    start = arrow.source if self._stays(arrow) else self._source(arrow).node
-                    readers.setdefault(start, set()).add(name)
+                start = arrow[0]
+                if start in self.gone or start in self.whole:
+                    start = self._source(arrow).node
+                if start in wanted and not self._is_dropped(arrow):
+                    readers[start].add(name)
         for arrow in self._back_edges():
-            readers.setdefault(arrow.source, set()).add(arrow.target)
+            if arrow.source in wanted:
+                readers[arrow.source].add(arrow.target)
         return readers
 
     # -- what stays -----------------------------------------------------------------------
@@ -246,6 +255,11 @@ class _Absorber:
     def _stays(self, arrow: Arrow) -> bool:
         """Tell whether the tensor on an edge still comes from where it came from."""
         return arrow.source not in self.gone and arrow.source not in self.whole
+
+    def _is_kept(self, arrow: Arrow) -> bool:
+        """Tell whether an edge carries a tensor that still comes from where it came from."""
+        source, _, edge = arrow
+        return edge.kind is EdgeKind.DATA and source not in self.gone and source not in self.whole
 
     def _label(self, arrow: Arrow) -> str | None:
         return self.labels.get((arrow.source, arrow.edge.source_port or 0))
@@ -313,10 +327,13 @@ class _Absorber:
             variable=variable,
         )
 
-    def _arrows_into(self, name: str) -> list[Arrow]:
+    def _arrows_into(self, name: str) -> Sequence[Arrow]:
+        incoming = self.graph.incoming(name)
+        if name not in self.words and name not in self.extra and all(map(self._is_kept, incoming)):
+            return incoming
         arrows: list[Arrow] = []
         sources: set[str] = set()
-        for arrow in self.graph.incoming(name):
+        for arrow in incoming:
             if arrow.edge.kind is EdgeKind.CONTROL or self._is_dropped(arrow):
                 continue
             moved = arrow if self._stays(arrow) else self._moved_arrow(arrow)
@@ -379,12 +396,16 @@ class _Absorber:
 
 def _written(graph: Graph) -> frozenset[str]:
     """Return the variables that an op may write: all whose handle goes to more than reads."""
+    holders = {
+        node.name for node in graph.nodes() if node.kind in (NodeKind.VARIABLE, NodeKind.INPUT)
+    }
+    out_of = [arrow for arrow in graph.back_edges if arrow.source in holders]
+    for name in holders:
+        out_of += graph.outgoing(name)
     return frozenset(
         arrow.source
-        for arrow in (*graph.arrows(), *graph.back_edges)
-        if arrow.edge.kind is EdgeKind.DATA
-        and graph[arrow.source].kind in (NodeKind.VARIABLE, NodeKind.INPUT)
-        and graph[arrow.target].op not in _PURE
+        for arrow in out_of
+        if arrow.edge.kind is EdgeKind.DATA and graph[arrow.target].op not in _PURE
     )
 
 
@@ -414,7 +435,9 @@ def _reads_before_writes(graph: Graph) -> set[str]:
             if source in bits and edge.kind is EdgeKind.DATA:
                 before |= bits[source]
             # Most nodes reach what one before them does: they share its number.
-            found = before if found | before == before else found | before
+            if before is not found:
+                both = found | before
+                found = before if both == before else both
         if found:
             reached[name] = found
     return {

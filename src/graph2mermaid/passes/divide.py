@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from graph2mermaid.graph import NodeKind
 from graph2mermaid.passes.level import Level, Unit
+from graph2mermaid.passes.pack import packed
 from graph2mermaid.passes.titles import prefixes
 
 _CONTIGUOUS = 0.6
@@ -220,10 +221,11 @@ def _longest(labels: Sequence[int], start: int, end: int) -> range | None:
 
 
 def pieces(level: Level, most: int) -> list[range]:
-    """Cut a level into at most `most` consecutive pieces, where least flows from one to the next.
+    """Cut a level that is wider than `most` into consecutive pieces.
 
-    A cut is good where a single unit feeds all that comes after; where there is none, the pieces
-    are equally long.
+    A cut is good where a single unit feeds all that comes after; there are at most `most` pieces
+    then, which may themselves be too wide. Where there is no such place, each piece is as much as
+    one page shows, and there may be more than `most` of them.
     """
     count = len(level.units)
     open_at = [0] * (count + 2)
@@ -238,11 +240,9 @@ def pieces(level: Level, most: int) -> list[range]:
         flowing += open_at[at]
         if flowing <= 1 and at - cuts[-1] >= least and count - at >= least:
             cuts.append(at)
-    if len(cuts) > 1:
-        return [range(a, b) for a, b in zip(cuts, [*cuts[1:], count], strict=True)]
-    number = min(most, -(-count // most))
-    size = -(-count // number)
-    return [range(start, min(start + size, count)) for start in range(0, count, size)]
+    if len(cuts) == 1:
+        return packed(level, most)
+    return [range(a, b) for a, b in zip(cuts, [*cuts[1:], count], strict=True)]
 
 
 _SOURCES = frozenset({NodeKind.INPUT, NodeKind.CONST, NodeKind.VARIABLE})

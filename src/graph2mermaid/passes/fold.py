@@ -140,8 +140,9 @@ def page_graph(
     stubs: dict[str, Node] = {}
 
     def end(name: str) -> str:
-        if name in here:
-            return here[name]
+        unit = here.get(name)
+        if unit is not None:
+            return unit
         stub = outside(name)
         stubs.setdefault(stub.name, stub)
         return stub.name
@@ -149,7 +150,8 @@ def page_graph(
     merged: dict[object, _Bundle] = {}
     for arrow in _crossing(graph, here):
         source, target, edge = arrow
-        start, finish = end(source), end(target)
+        start = here.get(source) or end(source)
+        finish = here.get(target) or end(target)
         moved = start != source or finish != target
         told = _told(graph[source], edge) if start != source else (edge.label, edge.tensor)
         key: object = (start, finish, edge.kind is EdgeKind.DATA) if moved or tight else len(merged)
@@ -187,12 +189,15 @@ def _crossing(graph: Graph, here: Mapping[str, str]) -> Iterator[Arrow]:
         graph: The flat graph.
         here: For each of its nodes that is on the page, the name of what is drawn for it.
     """
+    incoming, outgoing = graph.incoming, graph.outgoing
     for name, unit in here.items():
-        closed = unit != name
-        for arrow in graph.incoming(name):
-            if not closed or here.get(arrow[0]) != unit:
-                yield arrow
-        for arrow in graph.outgoing(name):
+        if unit == name:
+            yield from incoming(name)
+        else:
+            for arrow in incoming(name):
+                if here.get(arrow[0]) != unit:
+                    yield arrow
+        for arrow in outgoing(name):
             if arrow[1] not in here:
                 yield arrow
 
@@ -346,4 +351,6 @@ def _short_number(number: int) -> str:
 
 _MANY = 1000
 """Fewer parameters than this say less of a group than its ops do."""
-_NOT_OPS = frozenset({NodeKind.INPUT, NodeKind.OUTPUT, NodeKind.CONST, NodeKind.VARIABLE})
+_NOT_OPS = frozenset(
+    {NodeKind.INPUT, NodeKind.OUTPUT, NodeKind.CONST, NodeKind.VARIABLE, NodeKind.GHOST}
+)

@@ -89,19 +89,25 @@ def _leaves(stack: list[Group | str]) -> Iterator[str]:
 
 
 def group_tree(
-    inlined: Inlined, graph: Graph | None = None, *, fold: bool = True, most: int = MAX_CHILDREN
+    inlined: Inlined,
+    graph: Graph | None = None,
+    *,
+    scopes: Mapping[str, str] | None = None,
+    fold: bool = True,
+    most: int = MAX_CHILDREN,
 ) -> Group:
     """Return the tree of all nodes of the flat graph (or of `graph`, made from it by a pass).
 
     Args:
         inlined: Where the nodes come from: their homes are the bodies of functions.
         graph: The nodes and edges, when they are not those of `inlined`.
+        scopes: The scopes of nodes that belong elsewhere than their names say.
         fold: Draw equal groups once.
         most: A group with more children is divided further.
     """
     graph = inlined.graph if graph is None else graph
     wiring = Wiring(graph, frozenset(body.call for body in inlined.bodies.values()))
-    root = scope_tree(graph, inlined)
+    root = scope_tree(graph, inlined, scopes)
     grower = Grower(wiring, fold=fold, most=most)
     made: dict[int, Part] = {}
     for branch in root.from_the_leaves_up():

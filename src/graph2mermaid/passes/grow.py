@@ -232,24 +232,34 @@ class Grower:
             if len(same) > _LONE:
                 part = self._plain(f"{key}|{word}", f"{len(same)} {word}", same)
                 gone = {unit.leaf for unit in same}
-                units = [u for u in units if u.leaf not in gone]
-                units.append(Unit(word, part, same[0].leaf))
-        return sorted(units, key=lambda unit: unit.leaf)
+                kept = [u for u in units if u.leaf not in gone]
+                kept.append(Unit(word, part, same[0].leaf))
+                units = sorted(kept, key=lambda unit: unit.leaf)
+        return units
 
     def _chunked(self, key: str, units: list[Unit]) -> list[Unit]:
-        """Cut a row that is still too wide into consecutive pieces, named by their ends."""
-        if len(units) <= self._most:
-            return units
+        """Cut a row that is still too wide into consecutive pieces, named by their ends.
+
+        Where these are too many, they are cut into pieces again.
+        """
+        while len(units) > self._most:
+            cut, units = self._cut(units)
+            rows = [
+                self._row(f"{key}|{piece.start}+", units[piece.start : piece.stop]) for piece in cut
+            ]
+            units = self._equal_rows(rows) if self._fold else rows
+        return units
+
+    def _cut(self, units: list[Unit]) -> tuple[list[range], list[Unit]]:
+        """Return the pieces of a wide level, and its units in trace order."""
         level = self._level(units)
-        rows = [
-            self._row(f"{key}|{piece.start}+", [level.units[at] for at in piece])
-            for piece in pieces(level, self._most)
-        ]
-        return self._equal_rows(rows) if self._fold else rows
+        self._last = None  # the level takes more memory than all that is made of its pieces
+        return pieces(level, self._most), level.units
 
     def _level(self, units: list[Unit]) -> Level:
         """Return the level of these units, again when it was the last one asked for."""
         if self._last is None or self._last.given is not units:
+            self._last = None  # of a wide level only one at a time
             self._last = Level(self._wiring, units)
         return self._last
 

@@ -208,37 +208,28 @@ class Level:
     def _description(self, colors: list[int], *, specs: bool) -> tuple[list[int], _Form]:
         wiring = self.wiring
         port_in, port_out = wiring.target_port, wiring.source_port
-        order = sorted(range(len(colors)), key=lambda at: (colors[at], at))
+        order = sorted(range(len(colors)), key=colors.__getitem__)
         rank = [0] * len(order)
         for place, at in enumerate(order):
             rank[at] = place
-        inner = sorted(
+        inner = [
             (rank[s], sp, port_out[e], rank[t], tp, port_in[e]) for s, sp, t, tp, e in self.links
-        )
-        entering = sorted(
-            (
-                rank[at],
-                place,
-                port_in[e],
-                wiring.spec(e) if specs else 0,
-                wiring.source[e],
-                port_out[e],
-            )
+        ]
+        inner.sort()
+        spec, source = wiring.spec, wiring.source
+        entering = [
+            (rank[at], place, port_in[e], spec(e) if specs else 0, source[e], port_out[e])
             for at, place, e in self.entering
-        )
+        ]
+        entering.sort()
         outside: dict[tuple[int, int], int] = {}
-        border = tuple(
-            (
-                unit,
-                place,
-                port,
-                spec,
-                outside.setdefault((s, sp), len(outside)) if port >= 0 else -1,
-            )
-            for unit, place, port, spec, s, sp in entering
-        )
-        exports = tuple(sorted({(rank[at], place, port_out[e]) for at, place, e in self.leaving}))
-        return order, (tuple(inner), border, exports)
+        number = outside.setdefault
+        border = [
+            (unit, place, port, type_, number((s, sp), len(outside)) if port >= 0 else -1)
+            for unit, place, port, type_, s, sp in entering
+        ]
+        exports = sorted({(rank[at], place, port_out[e]) for at, place, e in self.leaving})
+        return order, (tuple(inner), tuple(border), tuple(exports))
 
 
 _Form = tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]

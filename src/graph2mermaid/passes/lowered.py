@@ -142,13 +142,16 @@ class _Raiser:
             refs = [TensorRef(variable.merge), *(TensorRef(name) for name in variable.exits)]
             for ref in (*refs, TensorRef(variable.switch, 0), TensorRef(variable.switch, 1)):
                 self._moved[ref] = place
-        changing = {variable.enter for variable in loop.variables}
-        for name in loop.enters:
-            if name not in changing:
-                self._moved[TensorRef(name)] = _ref(data_into(self._graph, name)[0])
+        nexts = (variable.next.source for variable in loop.variables)
+        for name in (loop.test, *loop.enters, *nexts):
+            for arrow in data_into(self._graph, name)[:1]:
+                self._moved[TensorRef(name)] = _ref(arrow)
         outputs = tuple(spec for pair in specs for spec in pair)
         line = self._lines.get(_last(loop.name))
-        self._heads[head] = Node(head, "While", NodeKind.CONTROL_FLOW, outputs, source=line)
+        device = self._graph[loop.test].device
+        self._heads[head] = Node(
+            head, "While", NodeKind.CONTROL_FLOW, outputs, device=device, source=line
+        )
 
     def _only_counts(self, variable: Variable) -> set[str]:
         """Return the ops between a loop variable and its next value, if it goes nowhere else."""
@@ -191,14 +194,16 @@ class _Raiser:
                     self._words[ref] = branch_word(choice.role(port))
         op = "Case" if choice.many else "If"
         line = self._lines.get(_last(choice.name))
-        self._heads[head] = Node(head, op, NodeKind.CONTROL_FLOW, source=line)
+        device = self._graph[choice.switches[0]].device
+        self._heads[head] = Node(head, op, NodeKind.CONTROL_FLOW, device=device, source=line)
         merge = self._free(f"{choice.name}/merge")
         for port, name in enumerate(choice.merges):
             self._gone[name] = merge
             self._moved[TensorRef(name)] = TensorRef(merge, port)
         if choice.merges:
             outputs = tuple(s for n in choice.merges for s in self._graph[n].outputs[:1])
-            self._heads[merge] = Node(merge, "Merge", NodeKind.CONTROL_FLOW, outputs)
+            device = self._graph[choice.merges[0]].device
+            self._heads[merge] = Node(merge, "Merge", NodeKind.CONTROL_FLOW, outputs, device=device)
 
     def _pivots(self, switch: str) -> list[str]:
         """Return the ops that only say which way a Switch went: their values go nowhere."""
@@ -258,6 +263,8 @@ class _Raiser:
     def _resolve(self, ref: TensorRef) -> TensorRef:
         while ref in self._moved:
             ref = self._moved[ref]
+        if ref.node in self._gone and ref.node not in self._heads:
+            return TensorRef(self._gone[ref.node])  # what lowering itself never reads
         return ref
 
     # -- what stays -------------------------------------------------------------------------

@@ -10,6 +10,8 @@ from graph2mermaid.passes.groups import Group
 from graph2mermaid.passes.titles import span_title
 
 _PIECES = (20, 16, 12, 8, 6, 4, 3, 2)
+_SHORTEST = 3
+"""A piece of fewer ops is a page that is not worth the way to it."""
 
 
 def narrower(group: Group) -> Iterator[Group]:
@@ -18,8 +20,10 @@ def narrower(group: Group) -> Iterator[Group]:
     Consecutive children become one group, named by its ends. Nothing is yielded for a group of two
     children, which cannot be divided further.
     """
+    count = len(group.children)
+    most = count - 1 if group.groups() else max(count // _SHORTEST, 2)
     for pieces in _PIECES:
-        if pieces < len(group.children):
+        if pieces <= most and pieces < count:
             yield replace(group, children=tuple(_pieces(group, pieces)))
 
 

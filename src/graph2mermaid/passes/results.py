@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
-from graph2mermaid.graph import Arrow, Edge, Graph, Node, NodeKind, TensorSpec
+from graph2mermaid.graph import Arrow, Edge, Graph, Node, NodeKind, TensorSpec, with_ends
 
 _UNNAMED = re.compile(r"output_\d+")
 
@@ -35,17 +34,7 @@ def with_results(graph: Graph) -> Graph:
         for port, (ref, spec) in enumerate(zip(tensors, specs, strict=True)):
             edge = Edge(source_port=ref.port, target_port=port, tensor=spec)
             arrows.append(Arrow(ref.node, name, edge))
-    built = Graph.build(
-        graph.name,
-        graph.stage,
-        [*graph.nodes(), *nodes],
-        [*graph.arrows(), *arrows],
-        inputs=graph.inputs,
-        captures=graph.captures,
-        outputs=graph.outputs,
-        source=graph.source,
-    )
-    return replace(built, back_edges=graph.back_edges)
+    return with_ends(graph, nodes, arrows)
 
 
 def _assigned_name(graph: Graph, name: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from graph2mermaid.graph import EdgeKind, Graph, Node, NodeKind
@@ -36,8 +36,8 @@ class Branch:
         yield from reversed(order)
 
 
-def scope_tree(graph: Graph, inlined: Inlined) -> Branch:
-    """Return the scopes of a flat graph."""
+def scope_tree(graph: Graph, inlined: Inlined, scopes: Mapping[str, str] | None = None) -> Branch:
+    """Return the scopes of a flat graph; `scopes` are those that names do not tell."""
     root = Branch("", "")
     known: dict[tuple[str | None, str], Branch] = {(None, ""): root}
     moved = _moved(graph, inlined)
@@ -77,6 +77,8 @@ def scope_tree(graph: Graph, inlined: Inlined) -> Branch:
             root.nodes.append(node.name)
             continue
         scope = moved.get(node.name)
+        if scope is None and scopes is not None and node.name in scopes:
+            scope = _local(f"{scopes[node.name]}/", home, inlined)
         if scope is None:
             scope = _local(node.name, home, inlined)
         branch_of(home, scope).nodes.append(node.name)
@@ -125,10 +127,13 @@ def _moved(graph: Graph, inlined: Inlined) -> dict[str, str]:
         summed = node.op == "AddN" and common.partition("/")[0] == _TAPE
         if summed or common in counters.values():
             moved[node.name] = common
-    for node in reversed(loose):
+    constants = [n for n in graph.nodes() if n.kind is NodeKind.CONST]
+    for node in reversed([*constants, *loose]):
+        if node.name in moved or node.name in inlined.home:
+            continue
         common = _common([home(arrow.target) for arrow in graph.outgoing(node.name)])
         known = common.partition("/")[0] == _TAPE or common in counters.values()
-        if known and node.name not in moved and _is_constant(graph, node.name):
+        if known and _is_constant(graph, node.name):
             moved[node.name] = common
     return moved
 

@@ -62,7 +62,21 @@ class _Credit:
                 by = self._last(self._by_op, op.id, _reads_others)
             if by is not None:
                 return by
+        if op.fate is Fate.INLINED:
+            return self._placed(op.id)
         return self._removed(op.id)
+
+    def _placed(self, name: str) -> str | None:
+        """Return who put a call in place, or one that an argument belongs to.
+
+        An op with its name may be left that holds what has to wait: it is of another type.
+        """
+        while name:
+            for optimizer, change in self._by_op.get(name, ()):
+                if change.removed or change.retyped:
+                    return optimizer
+            name = self._traced.ops[name].caller
+        return None
 
     def _removed(self, name: str) -> str | None:
         """Return who removed an op; one of a body that never came out of it went with the call."""

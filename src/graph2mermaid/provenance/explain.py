@@ -132,7 +132,7 @@ class _Explainer:
             return How.KEPT if same else How.CHANGED
         if new.node.kind is NodeKind.CONST:
             return How.FOLDED
-        if "fused_ops" in new.node.attrs or new.node.op.startswith(("_Fused", "_MklFused")):
+        if "fused_ops" in new.node.attrs or new.node.op.startswith(("_Fused", "_Mkl")):
             return How.FUSED
         return How.CHANGED
 
@@ -201,7 +201,7 @@ class _Explainer:
     def _taken_in(self, name: str) -> tuple[Fate, Iterable[str]]:
         into = self._absorbed.get(name, {})
         equal = self._equal.get(self._facts.number[name], [])
-        if equal and name not in self._complete:
+        if equal and (name not in self._complete or set(into.values()) == {Fate.REPLACED}):
             return Fate.MERGED, equal
         if into:
             fates = set(into.values())

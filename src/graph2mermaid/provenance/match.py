@@ -20,6 +20,7 @@ INTERFACE = frozenset({"Placeholder", "PlaceholderV2", "_Arg", "_DeviceArg", "Va
 _LOWERED = frozenset(["Switch", "SwitchN", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"])
 _PASSED_THROUGH = frozenset({"Switch", "SwitchN", "Enter", "Exit", "NextIteration"})
 _OPTIMIZER = re.compile(r"(\w+Optimizer|AutoMixedPrecision|ConstantFolding)")
+_CLUSTER = re.compile(r"(?:^|/)cluster_\d+_\d+/")
 _CONVERSIONS = re.compile(r"-(AutoMixedPrecision|LayoutOptimizer)$")
 _FARTHEST = 8
 """How many ops in a row may be bypassed."""
@@ -33,6 +34,8 @@ def plain(op: str) -> str:
 def named_optimizer(name: str) -> str | None:
     """Return the optimizer that the name of an added op tells."""
     found = _OPTIMIZER.search(name)
+    if found is None and _CLUSTER.search(name):
+        return "XLA clustering"
     return found[1] if found else None
 
 

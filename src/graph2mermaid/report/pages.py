@@ -6,7 +6,21 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from graph2mermaid.report.anchors import file_name, unique
-from graph2mermaid.report.model import Block, Items, Page, Report, Section, contents_line, plain
+from graph2mermaid.report.model import (
+    Block,
+    Items,
+    Note,
+    Page,
+    Paragraph,
+    Ref,
+    Report,
+    Section,
+    Table,
+    Text,
+    contents_line,
+    parts,
+    plain,
+)
 
 _INDEX = "index"
 
@@ -18,16 +32,17 @@ def pages(report: Report) -> list[Page]:
     made: list[Page] = []
     lines = []
     for section in report.sections:
-        parts = list(_own(section))
+        own = list(_own(section))
         title = file_name(section.name or plain(section.title))
-        name = unique(title, taken) if several or not parts else _INDEX
-        names = [unique(file_name(f"{title}-{plain(part.title)}"), taken) for part in parts]
-        files = {part.key: f"{part_name}.md" for part, part_name in zip(parts, names, strict=True)}
+        name = unique(title, taken) if several or not own else _INDEX
+        names = [unique(file_name(f"{title}-{plain(part.title)}"), taken) for part in own]
+        files = {part.key: f"{part_name}.md" for part, part_name in zip(own, names, strict=True)}
         whole = replace(section, blocks=tuple(_without_own(section)))
-        if parts and section.key:
+        if own and section.key:
             files[section.key] = f"{name}.md"
-        for page_name, page in zip((name, *names), (whole, *parts), strict=True):
-            links = tuple((key, file) for key, file in files.items() if key != page.key)
+        for page_name, page in zip((name, *names), (whole, *own), strict=True):
+            keys = (key for key in dict.fromkeys(_keys(page)) if key in files and key != page.key)
+            links = tuple((key, files[key]) for key in keys)
             made.append(
                 Page(page_name, Report(page.title, (page,), report.fence, report.host, links))
             )
@@ -36,6 +51,27 @@ def pages(report: Report) -> list[Page]:
         return made
     contents = Section(report.title, (Items(tuple(lines)),))
     return [Page(_INDEX, Report(report.title, (contents,), report.fence, report.host)), *made]
+
+
+def _keys(section: Section) -> Iterator[str]:
+    """Yield the keys of all that a section's words lead to."""
+    for text in _texts(section):
+        yield from (part.key for part in parts(text) if isinstance(part, Ref))
+
+
+def _texts(section: Section) -> Iterator[Text]:
+    yield section.title
+    for block in section.blocks:
+        match block:
+            case Section():
+                yield from _texts(block)
+            case Note() | Paragraph():
+                yield block.text
+            case Items():
+                yield from block.lines
+            case Table():
+                yield block.caption
+                yield from (cell for row in block.rows for cell in row)
 
 
 def _own(section: Section) -> Iterator[Section]:

@@ -25,6 +25,8 @@ from graph2mermaid.graph import (
     TensorRef,
     TensorSpec,
 )
+from graph2mermaid.hlo import Compilation, compilation_from_data
+from graph2mermaid.memory import MemoryPlan, plan_from_data
 from graph2mermaid.provenance import Optimization, optimization_from_data
 from graph2mermaid.serde.fields import Damage, Fields, choice, inside, number, shown, text
 
@@ -97,6 +99,8 @@ def _capture(value: object) -> Capture:
         environment=fields.maybe("environment", _environment) or Environment(),
         notes=fields.each("notes", text),
         optimization=fields.maybe("optimization", _optimization),
+        memory=fields.maybe("memory", _memory),
+        compilation=fields.maybe("compilation", _compilation),
         extra=fields.rest(),
     )
 
@@ -106,6 +110,24 @@ def _optimization(value: object) -> Optimization:
         raise Damage("not an object")
     try:
         return optimization_from_data(value)
+    except CaptureError as error:
+        raise Damage(f"damaged: {error}") from error
+
+
+def _compilation(value: object) -> Compilation:
+    if not isinstance(value, dict):
+        raise Damage("not an object")
+    try:
+        return compilation_from_data(value)
+    except CaptureError as error:
+        raise Damage(f"damaged: {error}") from error
+
+
+def _memory(value: object) -> MemoryPlan:
+    if not isinstance(value, dict):
+        raise Damage("not an object")
+    try:
+        return plan_from_data(value)
     except CaptureError as error:
         raise Damage(f"damaged: {error}") from error
 

@@ -21,6 +21,8 @@ from graph2mermaid.graph import (
     Stage,
     TensorSpec,
 )
+from graph2mermaid.hlo import compilation_to_data
+from graph2mermaid.memory import MemoryPlan, plan_to_data
 from graph2mermaid.provenance import optimization_to_data
 from graph2mermaid.serde.read import SCHEMA, Captures
 
@@ -97,8 +99,17 @@ def _capture_json(capture: Capture) -> _Block:
             optimization=None
             if capture.optimization is None
             else optimization_to_data(capture.optimization),
+            memory=None if capture.memory is None else _memory_json(capture.memory),
+            compilation=None
+            if capture.compilation is None
+            else compilation_to_data(capture.compilation),
         )
     )
+
+
+def _memory_json(plan: MemoryPlan) -> _Block:
+    data = plan_to_data(plan)
+    return _Block({**data, "allocations": _Rows(data["allocations"])})
 
 
 def _graph_json(graph: Graph, stage: Stage, key: str | None = None) -> _Block:

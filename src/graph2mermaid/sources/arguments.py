@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from graph2mermaid.errors import SignatureError
@@ -53,6 +54,9 @@ class Arguments:
     """The parameters that were asked for otherwise than the function's `input_signature` says."""
     shown: str = ""
     """All of them in words: `x: float32[?,4], n: 2`."""
+    values: tuple[Sequence[Any], Mapping[str, Any]] = ((), MappingProxyType({}))
+    """What to run it with: as `args` and `kwargs`, but with the values that were given where an
+    `input_signature` says what to trace with."""
 
 
 class ShapesNeededError(SignatureError):
@@ -122,6 +126,7 @@ def choose(
         tuple(chooser.chosen),
         tuple(chooser.overridden),
         describe_arguments(callee.signature, chooser.chosen),
+        call_with(callee.signature, {**chooser.chosen, **chooser.values}),
     )
 
 
@@ -142,6 +147,8 @@ class _Chooser:
         self._derived: list[str] = []
         self.assumed: list[str] = []
         self.overridden: list[str] = []
+        self.values: dict[str, Any] = {}
+        """The values that were given for what is traced as the `input_signature` says."""
         self._scalars: list[str] = []
 
     def choose(self, parameter: inspect.Parameter) -> None:
@@ -229,6 +236,7 @@ class _Chooser:
                 f" {describe_nest(given)} does not fit"
             )
         if not holds_specs(given):
+            self.values[name] = _as_tensor(given, declared)
             self.chosen[name] = declared
         elif describe_nest(given) != describe_nest(declared):
             self.overridden.append(name)
@@ -276,6 +284,15 @@ class _Chooser:
 
     def _annotation(self, parameter: inspect.Parameter) -> Any:
         return evaluated(parameter.annotation, self._callee.namespace)
+
+
+def _as_tensor(value: Any, declared: Any) -> Any:
+    """Return a Python number, or an array, as the tensor that a function is declared to take."""
+    import tensorflow as tf
+
+    if isinstance(declared, tf.TensorSpec) and not hasattr(value, "dtype"):
+        return tf.convert_to_tensor(value, declared.dtype)
+    return value
 
 
 def _tensors(values: Mapping[str, Any]) -> dict[str, TensorSpec]:

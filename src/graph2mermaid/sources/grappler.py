@@ -11,13 +11,14 @@ from graph2mermaid.graph import Graph, Stage
 from graph2mermaid.optimization import Optimized, Way
 from graph2mermaid.sources import grappler_config
 from graph2mermaid.sources.attr_values import Shape
+from graph2mermaid.sources.clusters import has_clusters, with_numbered_clusters
 from graph2mermaid.sources.graph_changes import Snapshot, changes
 from graph2mermaid.sources.grappler_worker import GrapplerError, Worker, worker
 from graph2mermaid.sources.instantiate import NotRecordedError, Recorded, record
 from graph2mermaid.sources.lowered_names import renamed_forms, renamed_pass, renumbering
 from graph2mermaid.sources.op_defs import RESULT_OPS
 from graph2mermaid.sources.optimized_graph import to_graph, traced_names, with_argument_names
-from graph2mermaid.sources.replay import Offline, Replay, replay
+from graph2mermaid.sources.replay import NO_REPLAY, Offline, Replay, replay
 from graph2mermaid.sources.runtime import executed, undisturbed
 
 
@@ -76,8 +77,8 @@ class _Optimizing:
         before = with_argument_names(found.before, self._names)
         offline = self._final(found) or self._made_by_grappler(before, found)
         final = (self._final(ran) if ran is not None else None) or offline
-        passes = self._replay(before, final) if with_replay else Replay((), {}, ())
-        shapes = self._shapes(final)
+        passes = self._replay(before, final) if with_replay and before.node else NO_REPLAY
+        shapes = self._shapes(final) if final.node else {}
         return Stages(
             Optimized(
                 to_graph(final, self._traced, stage=Stage.GRAPPLER, shapes=shapes),
@@ -104,7 +105,10 @@ class _Optimizing:
     def _final(self, recorded: Recorded) -> Any:
         if recorded.optimized is None:
             return None
-        return with_argument_names(recorded.optimized, self._names)
+        return self._named(recorded.optimized)
+
+    def _named(self, graph_def: Any) -> Any:
+        return with_numbered_clusters(with_argument_names(graph_def, self._names))
 
     def _made_by_grappler(self, before: Any, recorded: Recorded) -> Any:
         """Return what Grappler makes of a function that the runtime cannot prepare."""
@@ -123,7 +127,13 @@ class _Optimizing:
 
     def _replay(self, before: Any, final: Any) -> Replay:
         if not grappler_config.works(self._config):
-            return Replay((), {}, ())
+            return NO_REPLAY
+        if has_clusters(final):
+            self._notes.append(
+                "XLA compiles clusters of ops together (auto-clustering, switched on in "
+                "TF_XLA_FLAGS), after Grappler: a replay of its optimizers does not lead there."
+            )
+            return NO_REPLAY
         devices = {node.name: node.device for node in final.node}
         found = replay(self._offline(before, devices), self._config)
         rename = renumbering(found.ended, [n.name for n in final.node if n.op not in RESULT_OPS])
@@ -133,6 +143,8 @@ class _Optimizing:
         return Replay(passes, renamed_forms(found.ended, rename), found.notes)
 
     def _shapes(self, final: Any) -> Mapping[str, tuple[Shape, ...]]:
+        if has_clusters(final):  # the functions of clusters are in no library
+            return {}
         try:
             return self._offline(final, {}).shapes()
         except GrapplerError as error:
@@ -142,7 +154,7 @@ class _Optimizing:
     def _runtime(self, recorded: Recorded, shapes: Mapping[str, tuple[Shape, ...]]) -> Graph | None:
         if not recorded.partitions:
             return None
-        named = [with_argument_names(part, self._names) for part in recorded.partitions]
+        named = [self._named(part) for part in recorded.partitions]
         return executed(named, self._traced, shapes)
 
     def _offline(self, graph: Any, devices: Mapping[str, str]) -> Offline:

@@ -66,7 +66,7 @@ def record(concrete: Any, arguments: Sequence[Any] | None = None) -> Recorded:
             failure = _call(definition, inputs, len(concrete.outputs))
             graphs = recorded()
     if arguments is not None and failure is not None:
-        raise NotRecordedError(reason(failure)) from failure
+        raise NotRecordedError(_words(definition, failure)) from failure
     found = _ours(graphs, concrete)
     if found is None:
         raise NotRecordedError(_why_not(definition, failure))
@@ -219,5 +219,7 @@ def _why_not(definition: Any, failure: Exception | None) -> str:
 
 
 def _words(definition: Any, failure: Exception | None) -> str:
+    """Return what the runtime said, without the name that the function has only here."""
     words = reason(failure) if failure is not None else ""
-    return words.replace(f" [Op:{definition.signature.name}]", "")
+    name = definition.signature.name
+    return words.replace(f" [Op:{name}]", "").replace(f"{{{{function_node {name}}}}} ", "")

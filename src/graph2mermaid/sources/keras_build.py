@@ -45,12 +45,13 @@ def duplicate(model: Any) -> Any:
     Raises:
         Exception: Keras cannot make one, as when a class of the user's takes arguments.
     """
-    if _keras_3_of(model) is None or type(model).__module__.startswith("keras."):
+    # Keras copies by configuration, which few classes of users have. Private: what an object was
+    # made with, in tf_keras and all versions of Keras 3 so far, but not in Keras 2.9.
+    made_with = getattr(model, "_auto_config", None)
+    if made_with is None or type(model).__module__.startswith(("keras.", "tf_keras.")):
         return copy.deepcopy(model)
-    # Keras 3 copies by configuration, which few classes of users have. Private: what an object was
-    # made with, in all versions of Keras 3 so far.
-    made = type(model)(**model._auto_config.config)
-    if getattr(model, "compiled", False):
+    made = type(model)(**made_with.config)
+    if getattr(model, "compiled", False) or getattr(model, "_is_compiled", False):
         made.compile_from_config(model.get_compile_config())
     return made
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from graph2mermaid.sources.keras_call import is_layer
 from graph2mermaid.sources.loading import Loaded
 from graph2mermaid.sources.objects import (
     called_function,
@@ -113,16 +114,23 @@ def _model_signature(model: Any) -> str:
 
 
 def _methods(name: str, module: object) -> Iterator[Candidate]:
-    """Yield the tf.functions among an object's methods, in the order they were defined."""
+    """Yield an object's own methods, in the order they were defined.
+
+    Of a Keras layer only the tf.functions: the layer itself is what its `call` computes.
+    """
     seen: set[str] = set()
+    plain = not is_layer(module)
     for cls in type(module).__mro__:
         if cls.__module__.partition(".")[0] in ("tensorflow", "keras", "tf_keras", "builtins"):
             return
         for attribute, value in vars(cls).items():
-            if is_tf_function(value) and not attribute.startswith("_") and attribute not in seen:
-                seen.add(attribute)
+            if attribute.startswith("_") or attribute in seen:
+                continue
+            seen.add(attribute)
+            if is_tf_function(value) or (plain and inspect.isfunction(value)):
+                kind = "tf.function" if is_tf_function(value) else "method"
                 bound = getattr(module, attribute)
-                yield Candidate(f"{name}.{attribute}", "tf.function", signature_text(bound))
+                yield Candidate(f"{name}.{attribute}", kind, signature_text(bound))
 
 
 def _is_of(module: ModuleType, obj: Any) -> bool:

@@ -12,6 +12,8 @@ from graph2mermaid.sources.graphdef import graph_from_graph_def
 from graph2mermaid.sources.op_defs import ARGUMENT_OPS, RESULT_OPS
 from graph2mermaid.sources.shapes import TOP
 
+_FUSED = ("_Fused", "_MklFused")
+
 
 def traced_names(concrete: Any, traced: Graph) -> list[str]:
     """Return what the traced graph calls each input of a function, captured ones included."""
@@ -105,8 +107,11 @@ def _as_traced(node: Node, traced: Graph) -> Node:
     known = traced[node.name]
     if node.op in ARGUMENT_OPS:
         return replace(known, attrs=known.attrs, device=node.device)
+    outputs = _better(node.outputs, known.outputs)
     if node.op != known.op:
-        return replace(node, source=known.source, outputs=_better(node.outputs, known.outputs))
+        # A fused kernel has the name of the last op that it does, and that one's result.
+        variable = known.variable if node.op.startswith(_FUSED) else None
+        return replace(node, source=known.source, variable=variable, outputs=outputs)
     return replace(
         node,
         api=known.api,
@@ -114,7 +119,7 @@ def _as_traced(node: Node, traced: Graph) -> Node:
         label=known.label,
         source=known.source,
         holds=node.holds or known.holds,
-        outputs=_better(node.outputs, known.outputs),
+        outputs=outputs,
     )
 
 

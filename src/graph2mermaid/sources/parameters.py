@@ -17,6 +17,7 @@ from graph2mermaid.sources.nests import (
 )
 from graph2mermaid.sources.signature import EXAMPLE, Given, input_option, path_text
 from graph2mermaid.sources.specs import without_name
+from graph2mermaid.sources.structure import tensor_spec
 
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -248,5 +249,17 @@ def _no_parameter(callee: Callee, name: str) -> str:
         return f"{callee.name} has no parameter {name!r}; it takes none"
     return (
         f"{callee.name} has no parameter {name!r}; its parameters are {listed(names)}:"
-        f" type {input_option(names[0], EXAMPLE)}"
+        f" type {_example_option(callee, names[0])}"
     )
+
+
+def _example_option(callee: Callee, parameter: str) -> str:
+    """Return an option for a parameter, or for the first tensor in it, that can be typed."""
+    value = next(
+        (known.values[parameter] for known in callee.known if parameter in known.values), None
+    )
+    for path, leaf in leaves_with_paths(value):
+        if hasattr(leaf, "dtype") and hasattr(leaf, "shape"):
+            return input_option(path_text(parameter, path), tensor_spec(leaf))
+    place, spec = next(iter(example_places(callee, [parameter]).items()))
+    return input_option(place, spec)

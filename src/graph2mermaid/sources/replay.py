@@ -25,6 +25,9 @@ class Replay(NamedTuple):
     notes: tuple[str, ...]
 
 
+NO_REPLAY = Replay((), {}, ())
+
+
 class Offline:
     """Grappler on a function's graph, such that it knows of it what the runtime knows.
 

@@ -12,11 +12,13 @@ from graph2mermaid.errors import TargetError
 from graph2mermaid.graph import Graph
 from graph2mermaid.sources.failures import reason
 from graph2mermaid.sources.graph_file import GraphFile, read_graph_file
+from graph2mermaid.sources.listing import Candidate
 from graph2mermaid.sources.shapes import infer_shapes
 from graph2mermaid.sources.signature_def import (
     default_signature,
     signature_graph,
     signature_names,
+    signature_text,
 )
 from graph2mermaid.sources.tf_function import graph_of
 
@@ -30,6 +32,19 @@ class _Request:
     name: str
     is_signature: bool
     """Else it is a tf.function of the saved object."""
+
+
+def candidates(path: Path) -> list[Candidate]:
+    """Return what in a SavedModel can be traced: its signatures, and its objects' tf.functions.
+
+    Raises:
+        TargetError: The file is damaged.
+    """
+    file = _read(path)
+    names = signature_names(file.signatures)
+    found = [Candidate(n, "signature", signature_text(file.signatures[n])) for n in names]
+    others = [name for name in _functions(file) if name not in names]
+    return found + [Candidate(name, "tf.function", "(...)") for name in others]
 
 
 def load_signature(path: Path, signature: str | None = None) -> Any:
@@ -65,6 +80,20 @@ def graph_from_saved_model(
     Raises:
         TargetError: There is no such signature, or the file is damaged.
     """
+    return trace_from_saved_model(path, signature)[:2]
+
+
+def trace_from_saved_model(
+    path: Path, signature: str | None = None
+) -> tuple[Graph, tuple[str, ...], Any]:
+    """Make the graph of one signature, and return its ConcreteFunction as well.
+
+    The same as `graph_from_saved_model`; the ConcreteFunction is None where TensorFlow cannot load
+    the model.
+
+    Raises:
+        TargetError: There is no such signature, or the file is damaged.
+    """
     file = _read(path)
     request = _request(path, file, signature)
     try:
@@ -80,8 +109,9 @@ def graph_from_saved_model(
             f"TensorFlow cannot load {path}, so the graph is read from its file alone and can "
             f"neither be optimized nor run: {_short(error)}."
         )
-        return graph, (note,)
-    return graph_of(concrete, name=request.name), _traces_note(path, file, request)
+        return graph, (note,), None
+    graph = graph_of(concrete, name=request.name)
+    return graph, _traces_note(path, file, request), concrete
 
 
 def _read(path: Path) -> GraphFile:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -24,7 +25,10 @@ def has_shapes(graph_def: Any) -> bool:
     return any(OUTPUT_SHAPES in node_def.attr for node_def in graph_def.node)
 
 
-@collector_paused()
+_MANY = 20_000
+"""The Python objects of more ops than this are worth a search for garbage: 3 KiB each."""
+
+
 def infer_shapes(graph_def: Any) -> tuple[Mapping[str, Shapes], str | None]:
     """Work out shapes by building the graph in TensorFlow, without running anything.
 
@@ -32,6 +36,14 @@ def infer_shapes(graph_def: Any) -> tuple[Mapping[str, Shapes], str | None]:
         Shapes by the raw name of each reachable function, and `TOP` for the graph itself; and,
         when TensorFlow cannot build the graph, the reason in words.
     """
+    with collector_paused():
+        found = _inferred(graph_def)
+    if len(graph_def.node) > _MANY:
+        gc.collect()
+    return found
+
+
+def _inferred(graph_def: Any) -> tuple[Mapping[str, Shapes], str | None]:
     from tensorflow import Graph
     from tensorflow.graph_util import import_graph_def
     from tensorflow.python.framework import function_def_to_graph as converter

@@ -26,6 +26,12 @@ def default_signature(signatures: Iterable[str]) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
+def signature_text(signature_def: Any) -> str:
+    """Return the arguments of a signature: `(x: float32[?,4])`."""
+    inputs = _bindings(signature_def.inputs)
+    return f"({', '.join(f'{binding.name}: {binding.type}' for binding in inputs)})"
+
+
 def signature_graph(
     graph_def: Any,
     signature_def: Any,

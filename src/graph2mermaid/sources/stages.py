@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,11 +10,14 @@ from typing import Any
 
 from graph2mermaid.capture import Capture
 from graph2mermaid.errors import SignatureError
-from graph2mermaid.graph import Stage
+from graph2mermaid.graph import Graph, Stage
 from graph2mermaid.provenance import recorded
+from graph2mermaid.sources.buffers import arguments_of, memory_plan
 from graph2mermaid.sources.concrete import Traced
 from graph2mermaid.sources.grappler import NotOptimizedError, Stages, optimize
+from graph2mermaid.sources.hlo_capture import with_hlo
 from graph2mermaid.sources.runtime import given_arguments, made_up_arguments
+from graph2mermaid.sources.xla import ASSUMED, NotCompiledError, compile_hlo
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,12 @@ class Further:
     """Whether the function may run; None when it may with values that the user gave."""
     replay: bool = True
     """Whether to find out which optimizer did what."""
+    asked: bool = False
+    """Whether the user named the views: then what cannot be had is said."""
+    memory: bool = False
+    """Whether to find out where XLA keeps its values."""
+    xla: bool = False
+    """Whether to find out what XLA compiles."""
 
 
 TRACED_ONLY = Further()
@@ -37,12 +47,12 @@ def later_stages(
     """Return the stages that some views need; None stands for the usual views."""
     wanted = set(("grappler",) if views is None else views)
     everything = "all" in wanted
-    return Further(
-        grappler=everything or "grappler" in wanted,
-        runtime=everything or "runtime" in wanted,
-        run=run,
-        replay=replay,
-    )
+    grappler = everything or "grappler" in wanted
+    runtime = everything or "runtime" in wanted
+    memory = everything or "memory" in wanted
+    xla = everything or "xla" in wanted
+    asked = views is not None and (grappler or runtime)
+    return Further(grappler, runtime, run, replay, asked, memory, xla)
 
 
 def with_later_stages(capture: Capture, traced: Traced, further: Further) -> Capture:
@@ -55,22 +65,60 @@ def with_later_stages(capture: Capture, traced: Traced, further: Further) -> Cap
         traced: The trace itself.
         further: What is wanted.
     """
+    if further.memory or further.xla:
+        capture = _compiled(capture, traced, further)
     if not (further.grappler or further.runtime):
         return capture
     arguments, notes = _arguments(capture, traced, further)
     try:
         found = _optimized(capture, traced, further, arguments, notes)
     except NotOptimizedError as error:
-        return replace(capture, notes=(*capture.notes, *notes, f"{VIEW_NOTE} {error}"))
+        # That it could not run either is no news: the reason is the same, or follows from it.
+        return replace(capture, notes=(*capture.notes, f"{VIEW_NOTE} {error}"))
     graphs = {**capture.graphs, Stage.GRAPPLER: found.optimized.graph}
     if found.runtime is not None:
         graphs[Stage.RUNTIME] = found.runtime
     return replace(
         capture,
         graphs=graphs,
-        optimization=recorded(capture.traced, found.optimized, onednn=_onednn()),
+        optimization=recorded(capture.traced, found.optimized, onednn=_onednn(found.runtime)),
         notes=(*capture.notes, *notes),
     )
+
+
+MEMORY_NOTE = "Memory view:"
+"""How the note begins that says why the memory is an estimate, or what it was compiled for."""
+
+
+XLA_NOTE = "XLA view:"
+"""How the note begins that stands in its place, or says what it was compiled for."""
+
+
+def _compiled(capture: Capture, traced: Traced, further: Further) -> Capture:
+    """Add what XLA makes of the function, or the note that says why there is nothing.
+
+    Values that the user gave are used, since compiling does not run the function.
+    """
+    concrete, notes = traced.concrete, list(capture.notes)
+    arguments = None
+    with contextlib.suppress(SignatureError):
+        arguments = _given(traced)
+    views = [XLA_NOTE] * further.xla + [MEMORY_NOTE] * further.memory
+    try:
+        compiled = compile_hlo(concrete, capture.traced, arguments, count_before=further.xla)
+    except NotCompiledError as error:
+        return replace(capture, notes=(*notes, *(f"{view} {error}" for view in views)))
+    if compiled.assumed:
+        assumed = ", ".join(compiled.assumed)
+        notes.append(f"{views[0]} unknown dimensions were taken as {ASSUMED}: {assumed}")
+    if further.xla:
+        capture = with_hlo(
+            capture, compiled.hlo.hlo_module, before=compiled.before, assumed=compiled.assumed
+        )
+    if further.memory:
+        plan = memory_plan(compiled.hlo, arguments_of(concrete, capture.traced))
+        capture = replace(capture, memory=plan)
+    return replace(capture, notes=tuple(notes))
 
 
 VIEW_NOTE = "Grappler view:"
@@ -100,12 +148,15 @@ def _arguments(
     """Return what to run the function with, or None when it is not to run."""
     if further.run is False:
         return None, []
+    from tensorflow.python.eager import context
+
     try:
-        values = _given(traced)
-        if values is not None:
-            return values, []
-        if further.run:
-            return made_up_arguments(traced.concrete, capture.traced), []
+        with context.eager_mode():  # the program may have switched it off
+            values = _given(traced)
+            if values is not None:
+                return values, []
+            if further.run:
+                return made_up_arguments(traced.concrete, capture.traced), []
     except SignatureError as error:
         return None, [f"{VIEW_NOTE} the function was not run: {error}"]
     return None, []
@@ -118,12 +169,29 @@ def _given(traced: Traced) -> list[Any] | None:
     chosen = traced.arguments
     if chosen is None or not traced.has_values:
         return None
-    leaves = tf.nest.flatten((chosen.args, dict(chosen.kwargs)))
+    args, kwargs = chosen.values
+    leaves = tf.nest.flatten((args, dict(kwargs)))
     if any(isinstance(leaf, tf.TypeSpec) for leaf in leaves):
         return None
-    return given_arguments(traced.concrete, chosen.args, chosen.kwargs)
+    return given_arguments(traced.concrete, args, kwargs)
 
 
-def _onednn() -> bool | None:
-    """Tell whether oneDNN is on; by default that depends on the processor."""
-    return {"0": False, "1": True}.get(os.environ.get("TF_ENABLE_ONEDNN_OPTS", ""))
+_ONEDNN_OPS = frozenset({"MatMul", "BatchMatMulV2", "Conv2D", "DepthwiseConv2dNative"})
+"""The ops that oneDNN always takes over when it is on, for float32 numbers."""
+
+
+def _onednn(runtime: Graph | None) -> bool | None:
+    """Tell whether oneDNN is on, which by default depends on the processor.
+
+    What is executed tells it: oneDNN's kernels have names of their own. None where nothing does.
+    """
+    ops = [node for node in runtime.nodes() if node.device] if runtime is not None else []
+    if any(node.op.startswith("_Mkl") for node in ops):
+        return True
+    asked = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "").lower()
+    if asked in ("0", "false"):
+        return False
+    kernels = (node for node in ops if node.op in _ONEDNN_OPS and "CPU" in node.device)
+    if any(spec.dtype == "float32" for node in kernels for spec in node.outputs):
+        return False
+    return True if asked in ("1", "true") else None

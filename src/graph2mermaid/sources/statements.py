@@ -244,7 +244,8 @@ def _values_of(
     if not made or statement is None:
         return {}
     last = made[-1]
-    if len(statement.targets) != len(last.node.outputs):
+    targets = _targets_by_output(statement.targets, last.node)
+    if len(targets) != len(last.node.outputs):
         return {}
     values = [last]
     if last.directly and last.word in statement.calls:
@@ -256,7 +257,18 @@ def _values_of(
     names = [value.node.name for value in values]
     if _others_are_read(names, [m.node.name for m in made], readers):
         return {}
-    return dict.fromkeys(names, ", ".join(statement.targets))
+    return dict.fromkeys(names, ", ".join(targets))
+
+
+# Ops whose function returns their outputs, all of them and in this order, as a list or a tuple.
+_RETURNED_AS_A_LIST = frozenset({"Split", "SplitV", "Unpack", "TopK", "TopKV2"})
+
+
+def _targets_by_output(targets: tuple[str, ...], node: Node) -> tuple[str, ...]:
+    """Return what to call each output: `parts[0]` and so on after `parts = tf.split(x, 2)`."""
+    if len(targets) != 1 or len(node.outputs) < 2 or node.op not in _RETURNED_AS_A_LIST:
+        return targets
+    return tuple(f"{targets[0]}[{index}]" for index in range(len(node.outputs)))
 
 
 def _last_of_each_run(made: Sequence[_Made], in_one_run: int) -> list[_Made]:

@@ -143,6 +143,13 @@ def target_text(name: TargetName, attribute: str) -> str:
     return shlex.quote(f"{name.container}:{attribute}")
 
 
+def saved_model_folder(name: TargetName) -> Path | None:
+    """Return the folder of a target that is a SavedModel, or None."""
+    if name.path is None or _kind_of_path(name.path) is not TargetKind.SAVED_MODEL:
+        return None
+    return name.path.parent if name.path.is_file() else name.path
+
+
 def resolve(name: TargetName) -> Resolved:
     """Find the object that a target names, loading the user's code where it is in some.
 

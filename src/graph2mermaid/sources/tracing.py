@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,14 @@ from graph2mermaid.errors import SignatureError, TargetError
 from graph2mermaid.graph import Stage
 from graph2mermaid.sources import target as targets
 from graph2mermaid.sources.arguments import Ask, ask_on_command_line
-from graph2mermaid.sources.concrete import Inputs, trace_of
+from graph2mermaid.sources.concrete import Inputs, Traced, trace_of
 from graph2mermaid.sources.environment import environment
 from graph2mermaid.sources.graph_file import graph_from_file
 from graph2mermaid.sources.keras_model import load_keras_model
 from graph2mermaid.sources.loading import explained
-from graph2mermaid.sources.saved_model import graph_from_saved_model
+from graph2mermaid.sources.saved_model import trace_from_saved_model
 from graph2mermaid.sources.signature import parse_inputs
-from graph2mermaid.sources.stages import TRACED_ONLY, Further, with_later_stages
+from graph2mermaid.sources.stages import TRACED_ONLY, VIEW_NOTE, Further, with_later_stages
 from graph2mermaid.sources.target import Resolved, TargetKind
 from graph2mermaid.sources.tf_function import graph_of
 
@@ -56,7 +56,7 @@ def capture(resolved: Resolved, request: Request | None = None) -> list[Capture]
             raise SignatureError(
                 f"{resolved.text} has its shapes in the file; leave --input and --inputs out"
             )
-        return [_capture_of_file(resolved)]
+        return [_capture_of_file(resolved, request.further)]
     inputs = Inputs(
         options=parse_inputs(request.inputs),
         value=_value(request.inputs_from) if request.inputs_from else None,
@@ -110,19 +110,27 @@ def trace_callable(
     return with_later_stages(found, traced, further)
 
 
-def _capture_of_file(resolved: Resolved) -> Capture:
+def _capture_of_file(resolved: Resolved, further: Further) -> Capture:
     path = Path(resolved.obj)
+    concrete = None
     if resolved.kind is TargetKind.SAVED_MODEL:
-        graph, notes = graph_from_saved_model(path, resolved.signature or None)
+        graph, notes, concrete = trace_from_saved_model(path, resolved.signature or None)
+        missing = "TensorFlow cannot load the model"
     else:
         graph, notes = graph_from_file(path)
-    return Capture(
+        missing = "a graph file holds no function that could be optimized; a SavedModel does"
+    found = Capture(
         resolved.text,
         resolved.name,
         {Stage.TRACED: graph},
         environment(),
         notes=(*resolved.notes, *notes),
     )
+    if concrete is not None:
+        return with_later_stages(found, Traced(concrete), further)
+    if further.asked:
+        return replace(found, notes=(*found.notes, f"{VIEW_NOTE} {missing}"))
+    return found
 
 
 def _value(text: str) -> Any:

@@ -14,7 +14,7 @@ from graph2mermaid.report.model import Code, Note, Report, Section
 from graph2mermaid.views.optimized import grappler
 from graph2mermaid.views.options import Options
 from graph2mermaid.views.runtime import runtime
-from graph2mermaid.views.structure import traced
+from graph2mermaid.views.structure import notes, traced
 
 __all__ = ["VIEWS", "Options", "View", "make_report"]
 
@@ -96,9 +96,19 @@ def _section(
 ) -> Section:
     """Make a capture's section: of its only view, or with a section for each of its views."""
     made = [_show(capture, name, view, options, failures) for name, view in views.items()]
+    if "traced" not in views:
+        made[0] = _with_notes(made[0], capture)
     if len(made) == 1:
         return replace(made[0], title=Code(title), name=title)
     return Section(Code(title), tuple(made), made[0].summary, title)
+
+
+def _with_notes(section: Section, capture: Capture) -> Section:
+    """Put a capture's notes where those of the traced graph would be, below the first line."""
+    warned = {block.text for block in section.blocks if isinstance(block, Note)}
+    new = tuple(note for note in capture.notes if f"{capture.target}: {note}" not in warned)
+    first, rest = section.blocks[:1], section.blocks[1:]
+    return replace(section, blocks=(*first, *notes(replace(capture, notes=new)), *rest))
 
 
 def _show(

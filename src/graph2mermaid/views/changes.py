@@ -85,6 +85,11 @@ _BLOCKER_WORDS = {
 }
 
 
+def why_removed(fate: Fate) -> str:
+    """Return why an op with one of the fates in `GONE` is not there any more."""
+    return _FATE_WORDS[fate].removeprefix("removed: ")
+
+
 def optimizer_name(name: str) -> str:
     """Return what TensorFlow's documentation calls an optimizer."""
     return _OPTIMIZERS.get(name, name)
@@ -184,25 +189,29 @@ def _after(provenance: Provenance) -> Table:
 
 
 def _changed(provenance: Provenance, traced: dict[str, Node]) -> Table | None:
-    """List the ops that are not what was traced."""
-    silent = (How.KEPT, How.LOWERED, How.UNEXPLAINED)
-    found = [node for node in provenance.nodes.values() if node.how not in silent]
-    if not found:
+    """List the ops that are not what was traced; those that came about alike are one row."""
+    groups: dict[tuple[int, str, str, str, tuple[str, ...]], list[NodeOrigin]] = {}
+    for node in provenance.nodes.values():
+        if node.how in _TOLD:
+            groups.setdefault(_likeness(node, provenance), []).append(node)
+    if not groups:
         return None
-    kept, more = tables.cut(found, "op")
+    kept, more = tables.cut([groups[key] for key in sorted(groups, key=lambda k: k[0])], "row")
     rows = tuple(
         (
-            Code(node.name),
-            (Code(node.op), f" {_detail(node)}".rstrip()),
-            node.how.value,
-            _made_of(node, provenance),
-            optimizer_name(node.by) if node.by else "?",
-            _lines(node.origins, traced),
+            _named([node.name for node in alike]),
+            f"{len(alike):,}",
+            (Code(alike[0].op), f" {_detail(alike[0])}".rstrip()),
+            alike[0].how.value,
+            _made_of(alike, provenance),
+            optimizer_name(alike[0].by) if alike[0].by else "?",
+            _lines([name for node in alike for name in node.origins], traced),
         )
-        for node in kept
+        for alike in kept
     )
     columns = (
         Column("Op"),
+        Column("Ops", number=True),
         Column("Type"),
         Column("How"),
         Column("Made of"),
@@ -210,6 +219,24 @@ def _changed(provenance: Provenance, traced: dict[str, Node]) -> Table | None:
         Column("Line"),
     )
     return Table(columns, rows, tables.and_more(more))
+
+
+_TOLD = (How.FUSED, How.CHANGED, How.ADDED, How.FOLDED, How.MERGED)
+
+
+def _likeness(
+    node: NodeOrigin, provenance: Provenance
+) -> tuple[int, str, str, str, tuple[str, ...]]:
+    """Return what ops that came about alike have in common, the kind of change first."""
+    types = tuple(sorted(op_types(node.origins, provenance)))
+    if node.how is How.MERGED and node.op == "Const":
+        types = ()  # how many equal constants there were does not matter
+    return (_TOLD.index(node.how), node.op, node.by or "", _detail(node), types)
+
+
+def _named(names: Sequence[str]) -> Text:
+    """Return the first name, and how many more there are."""
+    return Code(names[0]) if len(names) == 1 else (Code(names[0]), f" and {len(names) - 1:,} more")
 
 
 def _detail(node: NodeOrigin) -> str:
@@ -222,12 +249,15 @@ def _detail(node: NodeOrigin) -> str:
         else ",".join("?" if n is None else str(n) for n in folded.shape)
     )
     value = f" = {folded.value}" if folded.value is not None else ""
-    size = f", {folded.nbytes:,} bytes" if folded.nbytes is not None else ""
+    size = "" if folded.nbytes is None else f", {_counted(folded.nbytes, 'byte')}"
     return f"{folded.dtype}[{shape}]{value}{size}"
 
 
-def _made_of(node: NodeOrigin, provenance: Provenance) -> Text:
-    counts = Counter(op_types(node.origins, provenance))
+def _made_of(alike: Sequence[NodeOrigin], provenance: Provenance) -> Text:
+    """List the types that one of them was made of; of equal constants, all of them."""
+    node = alike[0]
+    merged = [name for one in alike for name in one.origins] if node.how is How.MERGED else ()
+    counts = Counter(op_types(merged or node.origins, provenance))
     if node.how is How.CHANGED and node.was and len(node.origins) == 1:
         return Code(node.was)
     return tables.listed(
@@ -257,10 +287,10 @@ def _removed(provenance: Provenance, traced: dict[str, Node]) -> Table | None:
         (
             Code(type_),
             f"{len(ops):,}",
-            _FATE_WORDS[fate].removeprefix("removed: "),
+            why_removed(fate),
             optimizer_name(by),
             Code(line) if line else "",
-            Code(ops[0].id) if len(ops) == 1 else (Code(ops[0].id), f" and {len(ops) - 1:,} more"),
+            _named([op.id for op in ops]),
         )
         for (type_, fate, by, line), ops in kept
     )
@@ -312,9 +342,7 @@ def _deeds(optimizer: str, provenance: Provenance) -> list[str]:
     said = []
     if folded:
         took = len({name for node in folded for name in node.origins})
-        said.append(
-            f"{_ops(took)} folded into {len(folded):,} constant{'' if len(folded) == 1 else 's'}"
-        )
+        said.append(f"{_counted(took, 'op')} folded into {_counted(len(folded), 'constant')}")
     kernels = Counter(
         f"{' + '.join(_told(node, provenance))} into {node.op}"
         for node in nodes
@@ -350,8 +378,8 @@ def _told(node: NodeOrigin, provenance: Provenance) -> list[str]:
     return [op for op in types if op not in plumbing] or types
 
 
-def _ops(number: int) -> str:
-    return f"{number:,} op{'' if number == 1 else 's'}"
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _blocked(chain: Blocked, provenance: Provenance, traced: dict[str, Node]) -> Text:

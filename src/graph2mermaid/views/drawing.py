@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import chain
@@ -22,6 +22,7 @@ from graph2mermaid.mermaid.diagram import Diagram
 from graph2mermaid.mermaid.write import write
 from graph2mermaid.passes.asides import without_asides
 from graph2mermaid.passes.fold import Opened, group_node, open_within, page_graph
+from graph2mermaid.passes.ghosts import Ghosts
 from graph2mermaid.passes.groups import MAX_CHILDREN, Group, group_tree
 from graph2mermaid.passes.inline import MAX_DEPTH
 from graph2mermaid.passes.narrow import narrower
@@ -84,23 +85,44 @@ class Overlay:
     """Says in a few words what is to say of several ops together; the empty string for nothing."""
     traced: Graph | None = None
     """The graph that an optimized one was made of."""
+    firsts: Mapping[str, str] = field(default_factory=dict)
+    """For ops that stand for several traced ones, the first of these; it says where they belong."""
+    ghosts: Ghosts = field(default_factory=Ghosts)
+    """The ops that an optimized graph has no more, to be drawn beside the others."""
 
     def of_page(self, graph: Graph, flat: Graph, groups: Iterable[Group]) -> Mapping[str, Mark]:
         """Return the marks of a page: those of its ops, and what is to say of its closed groups."""
-        found = {
-            node.name: self.marks[node.name] for node in graph.nodes() if node.name in self.marks
-        }
+        found = {node.name: mark for node in graph.nodes() for mark in self._marks(node)}
         if self.of_group is None:
             return found
         for group in groups:
             leaves = list(group.leaves())
-            words = self.of_group([*leaves, *(m for name in leaves for m in flat[name].members)])
+            inside = [name for leaf in leaves for name in (leaf, *_members(flat[leaf]))]
+            words = self.of_group(inside)
+            removed = sum(flat[name].kind is NodeKind.GHOST for name in leaves)
+            words = ", ".join(filter(None, (words, f"{removed:,} removed" if removed else "")))
             if words:
                 found[f"group:{group.key}"] = Mark(lines=(words,))
         return found
 
+    def _marks(self, node: Node) -> Iterator[Mark]:
+        """Yield the mark of a node; one of several copies of a constant has what they share."""
+        if node.name in self.marks:
+            yield self.marks[node.name]
+        elif node.kind is NodeKind.CONST:
+            yield from (
+                mark
+                for mark in map(self.marks.get, node.members)
+                if mark is not None and mark.look is not None
+            )
+
 
 _NOTHING = Overlay()
+
+
+def _members(node: Node) -> Sequence[str]:
+    """Return what else a node stands for; a copy of a constant is counted as little as others."""
+    return () if node.kind is NodeKind.CONST else node.members
 
 
 def draw(graph: Graph, options: Options, overlay: Overlay = _NOTHING) -> Iterator[Picture]:
@@ -126,7 +148,9 @@ def _keyed(pictures: Iterable[Picture], stage: str) -> Iterator[Picture]:
 
 
 def _pictures(graph: Graph, options: Options, overlay: Overlay) -> Iterator[Picture]:
-    flat = flatten(graph, options, traced=overlay.traced)
+    flat = flatten(
+        graph, options, traced=overlay.traced, ghosts=overlay.ghosts, firsts=overlay.firsts
+    )
     drawing = _Drawing(flat, options, overlay)
     drawings = [
         *(
@@ -178,7 +202,9 @@ class _Drawing:
         self._left_out = flat.left_out
         self._graph = flat.graph
         most = MAX_CHILDREN if options.max_nodes is None else min(options.max_nodes, MAX_CHILDREN)
-        self._tree = group_tree(flat.inlined, flat.graph, fold=options.fold, most=most)
+        self._tree = group_tree(
+            flat.inlined, flat.graph, scopes=flat.scopes, fold=options.fold, most=most
+        )
         self._name = flat.name if title is None else title
         bodies = self._inlined.bodies
         self._frames = [FrameSpec(body.key, (body.title,), body.parent) for body in bodies.values()]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from graph2mermaid.errors import Graph2MermaidError
 from graph2mermaid.graph import Graph, Stage
 from graph2mermaid.passes.absorb import absorb
+from graph2mermaid.passes.arrange import beside_readers, in_traced_order
 from graph2mermaid.passes.devices import by_device
+from graph2mermaid.passes.ghosts import Ghosts, Haunted, with_ghosts
 from graph2mermaid.passes.hide import hide
 from graph2mermaid.passes.inline import Inlined, inline
 from graph2mermaid.passes.lowered import raised
@@ -17,6 +20,8 @@ from graph2mermaid.passes.results import with_results
 from graph2mermaid.passes.select import around, between, find, keep
 from graph2mermaid.views.options import Options
 
+_NO_GHOSTS = Ghosts()
+_NO_FIRSTS: Mapping[str, str] = MappingProxyType({})
 _AFTER_TRACING = (Stage.GRAPPLER, Stage.RUNTIME)
 
 
@@ -31,6 +36,8 @@ class Flat:
     """For each op of plumbing that was taken out, the node that it is now part of."""
     left_out: tuple[str, ...]
     """Sentences about what was taken out."""
+    scopes: Mapping[str, str] = field(default_factory=dict)
+    """The scopes of the nodes whose names do not tell where they belong."""
 
 
 class Selected(NamedTuple):
@@ -42,16 +49,23 @@ class Selected(NamedTuple):
 
 
 def flatten(
-    graph: Graph, options: Options, *, whole: bool = True, traced: Graph | None = None
+    graph: Graph,
+    options: Options,
+    *,
+    whole: bool = True,
+    traced: Graph | None = None,
+    ghosts: Ghosts = _NO_GHOSTS,
+    firsts: Mapping[str, str] = _NO_FIRSTS,
 ) -> Flat:
     """Return the flat graph at the level that was asked for.
 
     Without `whole` the graph is a part of what is drawn, and what is not in it may be elsewhere.
-    `traced` is what an optimized graph was made of.
+    `traced` is what an optimized graph was made of, and `ghosts` are the ops it has no more.
+    `firsts` says, of ops that stand for several equal ones, which was the first.
     """
     simple = options.level == "simple"
     inlined = (
-        _lowered(graph, simple, traced)
+        _lowered(graph, simple, traced, firsts)
         if graph.stage in _AFTER_TRACING
         else inline(graph, simple=simple)
     )
@@ -74,6 +88,20 @@ def flatten(
                 f"{counted(count, 'op')} of plumbing (variable reads, shape and axis constants, "
                 f"Identity, NoOp{counters}) {is_or_are(count)} drawn without a box."
             )
+    if ghosts.drawn or ghosts.plumbing:
+        haunted = with_ghosts(flat, replace(inlined, graph=full), gone, ghosts.drawn)
+        flat, inlined = haunted.graph, replace(inlined, home=haunted.home)
+        left_out += _said_of_ghosts(haunted, ghosts.plumbing)
+    scopes: Mapping[str, str] = {}
+    if graph.stage in _AFTER_TRACING:
+        arranged = beside_readers(flat, inlined.home, firsts, copy=simple)
+        flat, scopes = arranged.graph, arranged.scopes
+        inlined = replace(inlined, home=arranged.home)
+        if arranged.shared:
+            yes = "stands" if arranged.shared == 1 else "stand"
+            left_out.append(
+                f"{counted(arranged.shared, 'constant')} that several parts read {yes} in each."
+            )
     if options.hide:
         elsewhere = graph.functions.values() if inlined.not_drawn else ()
         found = hide(flat, options.hide, (full, *elsewhere))
@@ -83,14 +111,32 @@ def flatten(
             ops = counted(found.count, "op")
             left_out.append(f"{ops} {is_or_are(found.count)} hidden on request.")
         left_out += said
-    return Flat(graph.name, inlined, flat, gone, tuple(left_out))
+    return Flat(graph.name, inlined, flat, gone, tuple(left_out), scopes)
 
 
-def _lowered(graph: Graph, simple: bool, traced: Graph | None) -> Inlined:
+def _said_of_ghosts(haunted: Haunted, plumbing: int) -> Iterator[str]:
+    if plumbing:
+        yield f"{counted(plumbing, 'removed op')} of plumbing {is_or_are(plumbing)} not drawn."
+    if haunted.not_placed:
+        ops = counted(haunted.not_placed, "removed op")
+        yield f"{ops} {has_or_have(haunted.not_placed)} no place beside what is left."
+    if haunted.edges_dropped:
+        edges = counted(haunted.edges_dropped, "edge")
+        yield (
+            f"{edges} of removed ops {is_or_are(haunted.edges_dropped)} not drawn, "
+            "as the reader comes earlier now."
+        )
+
+
+def _lowered(
+    graph: Graph, simple: bool, traced: Graph | None, firsts: Mapping[str, str]
+) -> Inlined:
     """Draw loops and branches as what they were, each device's ops in a frame of their own.
 
     The runtime has put the bodies of calls in place. Those that it left are not drawn here.
     """
+    if traced is not None:
+        graph = in_traced_order(graph, traced, firsts)
     inlined = raised(graph, traced=traced) if simple else Inlined(graph, {}, {}, ())
     calls = (call.function for node in inlined.graph.nodes() for call in node.calls)
     called = tuple(dict.fromkeys(name for name in calls if name in graph.functions))
@@ -141,3 +187,8 @@ def counted(number: int, word: str) -> str:
 def is_or_are(number: int) -> str:
     """Return the verb that goes with a number of things."""
     return "is" if number == 1 else "are"
+
+
+def has_or_have(number: int) -> str:
+    """Return the other verb that goes with a number of things."""
+    return "has" if number == 1 else "have"

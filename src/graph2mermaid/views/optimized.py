@@ -12,10 +12,12 @@ from graph2mermaid.graph import Graph, Stage
 from graph2mermaid.mermaid.build import Mark
 from graph2mermaid.mermaid.diagram import Look
 from graph2mermaid.optimization import Way
+from graph2mermaid.passes.ghosts import Ghosts
 from graph2mermaid.provenance import How, NodeOrigin, Optimization, Provenance
 from graph2mermaid.report.model import Block, Note, Paragraph, Section, Text
 from graph2mermaid.views import changes, tables
 from graph2mermaid.views.drawing import Overlay, Picture, draw
+from graph2mermaid.views.ghosts import ghosts_of
 from graph2mermaid.views.options import Options
 from graph2mermaid.views.pictures import (
     MOST_PARTS,
@@ -47,9 +49,14 @@ def grappler(capture: Capture, options: Options) -> Section:
     optimization, graph = capture.optimization, capture.graphs[Stage.GRAPPLER]
     most = None if options.out_dir else MOST_PARTS + 1
     traced = capture.graphs.get(Stage.TRACED)
-    overlay = Overlay(
-        marks_of(optimization.provenance), group_words(optimization.provenance), traced
+    provenance = optimization.provenance
+    ghosts = (
+        ghosts_of(traced, provenance, simple=options.level == "simple")
+        if options.ghosts and traced is not None
+        else Ghosts()
     )
+    firsts = first_of_equal(provenance)
+    overlay = Overlay(marks_of(provenance), group_words(provenance), traced, firsts, ghosts)
     pictures = list(islice(draw(graph, options, overlay), most)) if len(graph) else []
     blocks: tuple[Block, ...] = (
         Paragraph(_what(optimization)),
@@ -64,7 +71,7 @@ def grappler(capture: Capture, options: Options) -> Section:
 def _missing(capture: Capture) -> str:
     failed = [note for note in capture.notes if note.startswith("Grappler view:")]
     if failed:
-        return failed[0]
+        return f"{capture.target}: {failed[0]}"
     return f"{capture.target}: the capture holds no optimized graph; record it with --view grappler"
 
 
@@ -136,7 +143,7 @@ def _mark(node: NodeOrigin, provenance: Provenance) -> Mark | None:
             was = f"was {node.was}" if node.was and node.was != node.op else "changed"
             return Mark(Look.CHANGED, (was,))
         case How.MERGED:
-            return Mark(None, (f"{len(node.origins):,} equal ops",))
+            return Mark(None, (f"for {len(node.origins):,} equal ops",))
         case How.ADDED:
             return Mark(Look.ADDED, (f"added: {node.why}"[:40] if node.why else "added",))
         case How.UNEXPLAINED:
@@ -159,15 +166,39 @@ def fused_lines(types: Sequence[str]) -> tuple[str, ...]:
     return (f"{first},", second) if second else (first,)
 
 
+def first_of_equal(provenance: Provenance) -> Mapping[str, str]:
+    """Return, for each op that stands for equal ones as well, the first that was traced.
+
+    Which of them the optimizer kept is chance: for one of the model it may be one of a gradient.
+    """
+    return {
+        node.name: node.origins[0]
+        for node in provenance.nodes.values()
+        if node.how is How.MERGED and node.origins and "#" not in node.origins[0]
+    }
+
+
+_MOST_WORDS = 36
+"""A line of a box is cut at 40 characters."""
 _SAID = (How.FUSED, How.FOLDED, How.CHANGED, How.ADDED, How.MERGED)
 
 
 def group_words(provenance: Provenance) -> Callable[[Iterable[str]], str]:
-    """Return the function that says `6 fused, 14 folded` of the ops in a group."""
+    """Return the function that says `6 fused, 14 folded` of the ops in a group.
+
+    That equal constants are one is the case nearly everywhere, and says nothing.
+    """
     nodes = provenance.nodes
 
     def words(names: Iterable[str]) -> str:
-        found = Counter(nodes[name].how for name in names if name in nodes)
-        return ", ".join(f"{found[how]:,} {how.value}" for how in _SAID if found[how])
+        found = Counter(
+            nodes[name].how
+            for name in names
+            if name in nodes and (nodes[name].how, nodes[name].op) != (How.MERGED, "Const")
+        )
+        said = [f"{found[how]:,} {how.value}" for how in _SAID if found[how]]
+        while len(", ".join(said)) > _MOST_WORDS:
+            said[-2:] = ["…"]
+        return ", ".join(said)
 
     return words

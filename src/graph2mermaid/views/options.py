@@ -30,6 +30,8 @@ class Options:
     direction: Direction = "TD"
     hide: tuple[str, ...] = ()
     """Op types and scopes that are left out of diagrams."""
+    ghosts: bool = False
+    """Whether the Grappler view draws the ops that were removed."""
     color: Color = "kind"
     host: Host = "github"
     fence: Fence = "mermaid"
@@ -73,7 +75,7 @@ LEAST_NODES = 4
 """With fewer on a page, pages are about nothing but each other."""
 
 _LEAST = {"depth": 0, "hops": 0, "max_nodes": LEAST_NODES}
-_SWITCHES = ("fold", "out_dir")
+_SWITCHES = ("fold", "ghosts", "out_dir")
 
 
 def _check(name: str, value: object) -> None:

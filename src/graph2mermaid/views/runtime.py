@@ -15,6 +15,7 @@ from graph2mermaid.passes.devices import short_device
 from graph2mermaid.report.model import Block, Code, Column, Paragraph, Section, Table, Text
 from graph2mermaid.views import tables
 from graph2mermaid.views.drawing import Overlay, draw
+from graph2mermaid.views.optimized import first_of_equal
 from graph2mermaid.views.options import Options
 from graph2mermaid.views.pictures import MOST_PARTS, counted_as, key_of, overview, parts_below
 
@@ -30,14 +31,13 @@ def runtime(capture: Capture, options: Options) -> Section:
         Graph2MermaidError: The capture holds no runtime graph; the message says how to get one.
     """
     if Stage.RUNTIME not in capture.graphs:
-        raise Graph2MermaidError(
-            f"{capture.target}: the capture holds no runtime graph; record it with "
-            "--view runtime --run"
-        )
+        raise Graph2MermaidError(_missing(capture))
     graph, before = capture.graphs[Stage.RUNTIME], capture.graphs.get(Stage.GRAPPLER)
     most = None if options.out_dir else MOST_PARTS + 1
     marks = _marks(graph, before) if before is not None else {}
-    overlay = Overlay(marks, traced=capture.graphs.get(Stage.TRACED))
+    optimization = capture.optimization
+    firsts = first_of_equal(optimization.provenance) if optimization is not None else {}
+    overlay = Overlay(marks, traced=capture.graphs.get(Stage.TRACED), firsts=firsts)
     pictures = list(islice(draw(graph, options, overlay), most)) if len(graph) else []
     here = pictures[:1] if options.out_dir else pictures
     names = tables.full_names(picture.diagram for picture in here)
@@ -55,6 +55,17 @@ def runtime(capture: Capture, options: Options) -> Section:
     if len(pictures) > 1:
         blocks += (Section("Parts", tuple(parts_below(pictures, options.out_dir))),)
     return Section("Runtime graph", blocks, _size(graph), key=key_of(pictures[:1]))
+
+
+def _missing(capture: Capture) -> str:
+    failed = [note for note in capture.notes if note.startswith("Grappler view:")]
+    if failed and capture.optimization is None:
+        return f"{capture.target}: {failed[0]}"
+    if capture.optimization is not None and not capture.optimization.provenance.ops:
+        return f"{capture.target}: there is no op to execute"
+    if capture.optimization is not None:
+        return f"{capture.target}: it cannot be executed here, so no device has a graph of it"
+    return f"{capture.target}: the capture holds no runtime graph; record it with --view runtime"
 
 
 def _size(graph: Graph) -> str:

@@ -38,12 +38,17 @@ def traced(capture: Capture, options: Options, draw: Draw = draw) -> Section:
     pictures = list(islice(draw(graph, options), most)) if len(graph) else []
     blocks = (
         Paragraph(_what(capture, graph)),
-        *(Note(_note(note)) for note in capture.notes),
+        *notes(capture),
         *overview(graph, pictures, options.out_dir),
         *((tables.summary(graph),) if len(graph) else ()),
         *_details(graph, pictures, options.out_dir),
     )
     return Section("Traced graph", blocks, summary=_size(graph), key=key_of(pictures[:1]))
+
+
+def notes(capture: Capture) -> tuple[Note, ...]:
+    """Return what a reader must know of a capture, whatever is shown of it."""
+    return tuple(Note(_note(note)) for note in capture.notes)
 
 
 def _what(capture: Capture, graph: Graph) -> Text:
