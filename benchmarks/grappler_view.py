@@ -3,7 +3,7 @@
     python benchmarks/grappler_view.py [--rounds N] [MODEL ...]
 
 The view may cost at most 1.2 times those calls and a second more. It is everything after tracing:
-recording the optimized graph, the replay, the comparison of both graphs, and the text of all pages.
+recording the optimized graph, the replay, the comparison of both graphs, and the text of the report.
 The calls are those to the runtime's own Grappler, which records the graph, and those to the child
 process that replays it. Each model is measured with the replay and without it; the first call of
 all, which loads libraries, is not counted.
@@ -42,7 +42,7 @@ class Moment(NamedTuple):
     clock: float
     processor: float
 
-    def __sub__(self, other: Moment) -> Moment:  # type: ignore[override]
+    def __sub__(self, other: Moment) -> Moment:
         """Return the time between two moments."""
         return Moment(self.clock - other.clock, self.processor - other.processor)
 
@@ -131,8 +131,8 @@ def run(function: Callable[..., Any], *, replay: bool) -> dict[str, Moment]:
 
 
 def write(found: Capture) -> None:
-    """Write all pages."""
-    for page in found.report(views=["grappler"], out_dir=True).pages():
+    """Write the report."""
+    for page in found.report(views=["grappler"]).pages():
         page.report.to_markdown()
 
 

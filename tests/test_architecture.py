@@ -19,17 +19,19 @@ from tests.builders import graph
 PACKAGE = Path(graph2mermaid.__file__).parent
 
 CORE = {"collector", "errors", "graph"}
-RECORDING = CORE | {"capture", "memory", "optimization", "provenance"}
-READING = RECORDING | {"passes", "mermaid", "report", "views"}
+RECORDING = CORE | {"capture", "hlo", "memory", "optimization", "provenance"}
+READING = RECORDING | {"liveness", "passes", "mermaid", "report", "views"}
 
 MAY_IMPORT = {
     "collector": set[str](),
     "errors": set[str](),
     "graph": {"errors"},
+    "hlo": CORE,
     "memory": CORE,
+    "liveness": CORE | {"memory"},
     "optimization": CORE,
     "provenance": CORE | {"optimization"},
-    "capture": CORE | {"memory", "optimization", "provenance"},
+    "capture": CORE | {"hlo", "memory", "optimization", "provenance"},
     "serde": RECORDING,
     "passes": CORE,
     "mermaid": CORE | {"passes"},

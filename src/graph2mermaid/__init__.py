@@ -65,6 +65,7 @@ __all__ = [
     "TensorSpec",
     "TraceError",
     "__version__",
+    "compile_xla",
     "load",
     "optimize",
     "trace",
@@ -206,14 +207,52 @@ def optimize(
     return _traced(fn, args, kwargs, views=("grappler", "runtime"), run=run)
 
 
+def compile_xla(
+    fn: Callable[..., Any], *args: Any, kwargs: Mapping[str, Any] | None = None
+) -> Capture:
+    """Trace a function, and compile it with XLA to see which kernels come out.
+
+    The function need not be marked `jit_compile`, and does not run.
+
+    Args:
+        fn: As for [`trace`][graph2mermaid.trace].
+        args: As for `trace`. XLA compiles for known shapes: unknown dimensions are taken as 2, which a
+            note in the capture says. What a function uses as a shape or an axis has to be a value.
+        kwargs: The same for parameters by name.
+
+    Returns:
+        A capture with the graphs of the stages `traced` and `xla`, and its `compilation` in numbers.
+        Where XLA cannot compile the function a note in the capture says why.
+
+    Raises:
+        SignatureError: The arguments do not fit the function.
+        TraceError: TensorFlow could not trace it.
+        MissingDependencyError: TensorFlow is not installed.
+
+    Examples:
+        >>> import tensorflow as tf
+        >>> import graph2mermaid
+        >>> def dense(x, w):
+        ...     return tf.nn.relu(tf.matmul(x, w) + 1.0)
+        >>> capture = graph2mermaid.compile_xla(
+        ...     dense, tf.TensorSpec([8, 64]), tf.TensorSpec([64, 4])
+        ... )
+        >>> [node.op for node in capture.graphs[graph2mermaid.Stage.XLA].nodes()]
+        ['parameter', 'parameter', 'dot', 'fusion']
+    """
+    _require_tensorflow("compile_xla")
+    return _traced(fn, args, kwargs, views=("xla",))
+
+
 def load(path: str | PathLike[str]) -> Capture | tuple[Capture, ...]:
     """Read a file as a capture.
 
     Args:
         path: A capture file (`.g2m.json`), for which TensorFlow is not needed; or what the command
             line takes as a target: a `.keras` or `.h5` file, a SavedModel folder, one of its
-            signatures (`folder:serving_default`), a GraphDef (`.pb`, `.pbtxt`), or a function in
-            a Python file (`model.py:multiply_add`), which is loaded as importing it would.
+            signatures (`folder:serving_default`), a GraphDef (`.pb`, `.pbtxt`), HLO as
+            `--xla_dump_to` writes it (`.hlo.pb`, `.txt`), or a function in a Python file
+            (`model.py:multiply_add`), which is loaded as importing it would.
 
     Returns:
         The capture, or a tuple of them if a capture file holds none or several.
@@ -233,10 +272,10 @@ def load(path: str | PathLike[str]) -> Capture | tuple[Capture, ...]:
     """
     import os
 
-    from graph2mermaid.sources.target import TargetKind, parse, resolve
+    from graph2mermaid.sources.target import TargetKind, needs_tensorflow, parse, resolve
 
     name = parse(os.fspath(path))
-    if name.path is None or name.path.suffix != ".json":
+    if needs_tensorflow(name):
         _require_tensorflow("load")
     resolved = resolve(name)
     if resolved.kind is TargetKind.CAPTURE:

@@ -64,7 +64,9 @@ class Value:
 
     def meets(self, other: Value) -> bool:
         """Tell whether both have a byte of the same allocation."""
-        return self.offset < other.offset + other.nbytes and other.offset < self.offset + self.nbytes
+        return (
+            self.offset < other.offset + other.nbytes and other.offset < self.offset + self.nbytes
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,10 @@ class Overlap(NamedTuple):
 
 
 class _Unit(NamedTuple):
-    """Values that are one and the same to XLA: what a loop starts with, carries and ends with."""
+    """Values that are one and the same to XLA: what a loop starts with, carries and ends with.
+
+    At each step from start to end one of them is alive.
+    """
 
     start: int
     end: int
@@ -233,8 +238,9 @@ class MemoryPlan:
                 key = (block.index, int(alone), value.id if alone else group_of[value.id])
                 groups[key].append(value)
         return tuple(
-            _Unit(min(v.start for v in vs), max(v.end for v in vs), key[0], tuple(vs))
-            for key, vs in groups.items()
+            _Unit(run[0].start, max(v.end for v in run), allocation, tuple(run))
+            for (allocation, *_), values in groups.items()
+            for run in _runs(values)
         )
 
     @cached_property
@@ -262,6 +268,20 @@ class MemoryPlan:
             if total > best[1]:
                 best = (position, total)
         return best
+
+
+def _runs(values: Sequence[Value]) -> Iterator[list[Value]]:
+    """Part values that are one by the gaps in which none of them is alive.
+
+    The old and the new value of a variable have one place, and may leave it to others meanwhile.
+    """
+    run: list[Value] = []
+    for value in sorted(values, key=lambda value: (value.start, value.end, value.id)):
+        if run and value.start > max(one.end for one in run):
+            yield run
+            run = []
+        run.append(value)
+    yield run
 
 
 def _at(unit: _Unit, position: int) -> Value:
@@ -309,15 +329,23 @@ def plan_from_data(data: Mapping[str, Any]) -> MemoryPlan:
     """
     known = {"order", "schedule", "allocations", "same"}
     try:
-        return MemoryPlan(
+        plan = MemoryPlan(
             tuple(_allocation(*row) for row in data["allocations"]),
             tuple(map(_text, data["schedule"])),
             Order(data["order"]),
             tuple(tuple(map(_count, ids)) for ids in data["same"]),
             MappingProxyType({key: value for key, value in data.items() if key not in known}),
         )
+        _check(plan)
     except (KeyError, TypeError, ValueError) as error:
         raise CaptureError(f"the memory plan is damaged: {type(error).__name__} {error}") from error
+    return plan
+
+
+def _check(plan: MemoryPlan) -> None:
+    for value in plan.values:
+        if not value.start <= value.end <= len(plan.schedule):
+            raise ValueError(f"{value.name} is alive at steps that there are not")
 
 
 def _allocation(

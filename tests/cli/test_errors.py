@@ -15,6 +15,7 @@ number = 3
 """
 
 SEE = "(see graph2mermaid --help)"
+VIEWS = "traced, grappler, runtime, xla, memory, all"
 
 
 @pytest.fixture(autouse=True)
@@ -35,10 +36,10 @@ def _files(small: Path) -> None:
         (["model.py:f", "--level", "low"], "Invalid value for '--level': 'low' is not one of "),
         (["model.py:f", "--timeout", "0"], ("Invalid value for '--timeout': a number of seconds "
          f"above 0 is needed {SEE}")),
-        (["model.py:f", "--view", "traced,xla"],
-         f"--view xla does not exist yet; there is traced, grappler, runtime, all {SEE}"),
+        (["model.py:f", "--view", "traced,timing"],
+         f"--view timing does not exist yet; there is {VIEWS} {SEE}"),
         (["model.py:f", "--view", "trace"],
-         f"--view trace does not exist; there is traced, grappler, runtime, all {SEE}"),
+         f"--view trace does not exist; there is {VIEWS} {SEE}"),
         (["model.py:f", "--input", "x"],
          "--input x: there is no '='; type --input 'x=float32[?,64]'"),
         (["model.py:f", "model.py:g", "--input", "x=f32[]"],

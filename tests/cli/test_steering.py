@@ -32,7 +32,7 @@ def chain(tmp_path: Path) -> Path:
     ("words", "there", "not_there"),
     [
         (["--depth", "0"], "layer7", "Op7x3"),
-        (["--max-nodes", "8"], "ops", "Op7x0"),
+        (["--max-nodes", "8"], "ops", "Op7x3"),
         (["--max-nodes", "100", "--no-fold"], "Op7x0", "group"),
         (["--focus", "layer3/op3"], "Op3x2", "Op3x1"),
         (["--focus", "layer3/op3", "--hops", "2"], "Op3x1", "Op3x0"),

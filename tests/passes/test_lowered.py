@@ -147,3 +147,9 @@ def test_a_diamond_is_control_flow():
     diamond = raised(graph(LOOP)).graph["while"]
     assert (diamond.op, diamond.kind) == ("While", NodeKind.CONTROL_FLOW)
     assert [str(spec) for spec in diamond.outputs] == ["float32[3]", "int32[]", "int32[]"]
+
+
+def test_a_counter_that_is_a_result_is_drawn():
+    """Nothing has to read a loop's last value for it to matter: it may be what is returned."""
+    text = f"{LOOP}\n while/loop_counter_switch/_10 -> while/exit/_16:Exit int32[] => steps"
+    assert ("while/body/_1/add", "while", "next iteration") in ways_back(raised(graph(text)))

@@ -86,7 +86,7 @@ def test_files_that_are_no_capture_files(text: str, line: str):
             lambda g: g["nodes"][0].update(kind="box"),
             (
                 ".nodes[0].kind: 'box' is not one of input, output, const, variable, op, call, "
-                "control_flow, tensor, group, elided"
+                "control_flow, tensor, group, elided, ghost"
             ),
         ),
         (

@@ -46,6 +46,7 @@ from graph2mermaid.provenance import (
 from graph2mermaid.serde import Captures, dumps, load, loads, save
 from tests.builders import MULTIPLY_ADD, capture, graph
 from tests.graph_strategies import captures, unknown_keys
+from tests.plans import plan
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -175,6 +176,7 @@ FULL_CAPTURE = Capture(
         (Difference("n", "Add", "Const"),),
         ("another note",),
     ),
+    memory=plan("0 output 8\n n int32[2] 0- @0 op=n", "n", same=(("n",),)),
 )
 
 

@@ -247,15 +247,19 @@ def run_with_seed(seed: str, *words: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("text", "target"),
-    [(COUNTED, "model.py:repeat"), (KERAS, "model.py:model.train_step")],
+    ("text", "words"),
+    [
+        (COUNTED, ["model.py:repeat"]),
+        # Which of two equal ops Grappler keeps is chance where there are many.
+        (KERAS, ["model.py:model.train_step", "--view", "traced"]),
+    ],
     ids=["functions", "Keras"],
 )
-def test_the_same_input_gives_the_same_bytes(text: str, target: str):
+def test_the_same_input_gives_the_same_bytes(text: str, words: list[str]):
     """Neither hash seeds nor the functions traced before leave a mark in report or capture."""
     write("model.py", text)
-    first = run_with_seed("1", target, "--save", "first.g2m.json", "--quiet")
-    second = run_with_seed("2", target, "--save", "second.g2m.json", "--quiet")
+    first = run_with_seed("1", *words, "--save", "first.g2m.json", "--quiet")
+    second = run_with_seed("2", *words, "--save", "second.g2m.json", "--quiet")
     assert first == second
     assert Path("first.g2m.json").read_bytes() == Path("second.g2m.json").read_bytes()
 

@@ -72,7 +72,7 @@ def test_the_legend_explains_ghosts():
     """Both the box and the words of its edges."""
     [figure] = figures(dense(), ghosts=True)
     assert "Dashed rounded corners: op that was removed." in figure.legend
-    assert "Arrow `as traced`" in figure.legend
+    assert 'Arrow "as traced"' in figure.legend
 
 
 def test_ghosts_that_nothing_leads_to_are_counted():

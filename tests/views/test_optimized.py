@@ -210,6 +210,17 @@ def test_why_a_chain_was_not_fused():
     )
 
 
+def test_what_to_write_instead():
+    """Where another op would be fused, the report names it."""
+    plus = DENSE.replace(":BiasAdd", ":AddV2")
+    (item,) = shown(optimized(plus, plus, onednn=False)).items
+    assert item.endswith(
+        "the bias is added with +; only oneDNN fuses that, while tf.nn.bias_add is fused without it"
+        " as well."
+    )
+    assert "added with `+`; only" in markdown(optimized(plus, plus, onednn=False))
+
+
 def test_a_closed_group_says_what_is_in_it():
     """A group counts the fused kernels and folded constants that it hides."""
     boxes = next(make_report([blocks()], ["grappler"]).figures()).diagram.boxes.values()

@@ -29,7 +29,7 @@ FENCES = ("mermaid", "myst", "azure")
 HOSTS = ("github", "gitlab")
 LEAST_NODES = 4
 FORMATS = ("md", "mmd", "json")
-LATER_VIEWS = ("xla", "memory", "timing", "dataset")
+LATER_VIEWS = ("timing", "dataset")
 
 Format = Literal["md", "mmd", "json"]
 
@@ -180,7 +180,8 @@ show_options = _all_of(
         metavar="V[,V]",
         heading=_SHOW,
         help="The views of the report: traced, grappler (what the optimizer made of it), runtime "
-        "(what each device executes), all. By default traced and grappler.",
+        "(what each device executes), xla (what XLA compiles it to), memory (what shares it, and "
+        "the peak), all. By default traced and grappler.",
     ),
     option(
         "--level",

@@ -104,8 +104,8 @@ def app(
 
     TARGET is FILE.py:NAME or MODULE:NAME (a tf.function, a function, a method, a tf.Module, a Keras
     model, model.train_step), a .keras or .h5 file, a SavedModel folder (FOLDER:SIGNATURE for one
-    of its signatures), a GraphDef (.pb, .pbtxt) or a capture (.g2m.json). Several targets make
-    one report.
+    of its signatures), a GraphDef (.pb, .pbtxt), HLO as --xla_dump_to writes it (.hlo.pb, .txt) or
+    a capture (.g2m.json). Several targets make one report.
 
     Loading a target runs the Python code of its file, as importing it does. Tracing runs the
     function's Python once.
@@ -151,12 +151,12 @@ def app(
 
 def _record(name: TargetName, request: Request, console: Console) -> Sequence[Capture]:
     from graph2mermaid import serde
-    from graph2mermaid.sources.target import TargetKind, resolve
+    from graph2mermaid.sources.target import TargetKind, needs_tensorflow, resolve
     from graph2mermaid.sources.tracing import capture
 
     console.step(f"loading {name.container}")
     with stdout_is_stderr():
-        if name.path is None or name.path.suffix != ".json":
+        if needs_tensorflow(name):
             require_tensorflow("tracing")
         resolved = resolve(name)
         if resolved.kind is TargetKind.CAPTURE:

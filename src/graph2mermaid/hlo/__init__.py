@@ -11,7 +11,7 @@ from graph2mermaid.hlo.model import (
     Module,
     Shape,
 )
-from graph2mermaid.hlo.origins import Origins, Place
+from graph2mermaid.hlo.origins import NO_OPS, Origins, Place
 from graph2mermaid.hlo.record import (
     Compilation,
     compilation_from_data,
@@ -21,6 +21,7 @@ from graph2mermaid.hlo.record import (
 
 __all__ = [
     "CONTAINERS",
+    "NO_OPS",
     "NO_WORK",
     "Compilation",
     "Computation",

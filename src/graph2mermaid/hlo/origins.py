@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 from graph2mermaid.graph import Graph, Node
 
+NO_OPS = frozenset({"XLA_Args", "XLA_Retvals"})
+"""What XLA names the arguments and results of a function by, which are no ops."""
+
 
 class Place(NamedTuple):
     """An op of a traced graph, or of a function that it calls."""

@@ -9,7 +9,7 @@ from typing import Any
 from graph2mermaid.errors import CaptureError
 from graph2mermaid.graph import Graph
 from graph2mermaid.hlo.model import Module
-from graph2mermaid.hlo.origins import Origins
+from graph2mermaid.hlo.origins import NO_OPS, Origins
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def compilation_of(
     origins = Origins(traced) if traced is not None else None
     computing = [one for one in module.instructions() if one.parameter is None]
     mapped = sum(
-        bool(one.op_name) if origins is None else bool(origins.places(one.op_name))
+        one.op_name not in {"", *NO_OPS} if origins is None else bool(origins.places(one.op_name))
         for one in computing
     )
     total = len(list(module.instructions()))

@@ -79,7 +79,7 @@ STYLES: Mapping[Look, Style] = MappingProxyType(
         Look.ELIDED: Style("elided", "[", "]", _DASHED, "Dashed box", "part drawn elsewhere"),
         Look.FUSED: Style("fused", "[[", "]]", _VIOLET, "Double sides", "fused kernel"),
         Look.FOLDED: Style("folded", "{{", "}}", _LIME, "Dashed hexagon", "folded constant"),
-        Look.CHANGED: Style("changed", "[", "]", _ORANGE, "Box", "op that had another type (was)"),
+        Look.CHANGED: Style("changed", "[", "]", _ORANGE, "Box", "op that was changed"),
         Look.ADDED: Style("added", "[", "]", _CYAN, "Box", "op that an optimizer added"),
         Look.GHOST: Style(
             "ghost", "(", ")", _GHOST, "Dashed rounded corners", "op that was removed"
@@ -104,7 +104,7 @@ def legend(diagram: Diagram) -> str:
     if any(not frame.empty for frame in diagram.frames):
         sentences.append("Frame: a body or scope, named in its title.")
     if Look.GHOST in used:
-        sentences.append("Arrow `as traced`: as it was before; nothing flows there now.")
+        sentences.append('Arrow "as traced": as it was before; nothing flows there now.')
     if any(link.dotted for link in diagram.links):
         sentences.append("Gray dotted arrow: order only (control edge) or a loop's next iteration.")
     return " ".join(sentences)

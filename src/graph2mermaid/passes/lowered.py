@@ -51,6 +51,8 @@ def raised(graph: Graph, *, traced: Graph | None = None, simple: bool = True) ->
         traced: Where to look up the source lines of its If and While ops.
         simple: Leave out loop variables that only count (TensorFlow's own `loop_counter`).
     """
+    if not any(plain(node.op) in _LOWERED for node in graph.nodes()):
+        return Inlined(graph, {}, {}, ())
     return _Raiser(graph, traced, simple).run()
 
 
@@ -71,6 +73,7 @@ class _Raiser:
         """The diamonds and merges, by the op in whose place they stand."""
         self._bodies: dict[str, Body] = {}
         self._home: dict[str, str] = {}
+        self._returned = {ref.node for b in graph.outputs for ref in b.tensors}
         self._counting: set[str] = set()
         """The Switch ops of loop variables that only count."""
         self._names: dict[str, str] = {}
@@ -155,6 +158,8 @@ class _Raiser:
 
     def _only_counts(self, variable: Variable) -> set[str]:
         """Return the ops between a loop variable and its next value, if it goes nowhere else."""
+        if not self._returned.isdisjoint(variable.exits):
+            return set()
         if any(self._graph.outgoing(name) for name in variable.exits):
             return set()
         if [a.target for a in data_out_of(self._graph, variable.merge)] != [variable.switch]:

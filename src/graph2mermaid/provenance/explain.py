@@ -40,16 +40,23 @@ _FATES = {
 }
 
 
-def explain(traced: Graph, optimized: Graph, passes: Sequence[PassChange] = ()) -> Provenance:
+def explain(
+    traced: Graph,
+    optimized: Graph,
+    passes: Sequence[PassChange] = (),
+    *,
+    flat: Flat | None = None,
+) -> Provenance:
     """Compare a traced graph with what the optimizer made of it.
 
     Args:
         traced: With the bodies of its functions.
         optimized: The same function after optimization: calls inlined, loops and branches lowered.
         passes: What each optimizer did in a replay; the changes are credited to these.
+        flat: The ops of the traced graph, where they are known already.
     """
     with collector_paused():
-        flat = flatten(traced)
+        flat = flatten(traced) if flat is None else flat
         found = _Explainer(Facts(flat), flatten(optimized)).run()
         return credit(found, flat, passes) if passes else found
 

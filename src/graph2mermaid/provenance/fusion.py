@@ -57,6 +57,7 @@ def blocked_fusions(
     *,
     onednn: bool | None = None,
     optimizers: Mapping[str, bool] = _NOTHING,
+    flat: Flat | None = None,
 ) -> tuple[Blocked, ...]:
     """Find the chains that usually are fused and were not, and what kept them from it.
 
@@ -65,9 +66,10 @@ def blocked_fusions(
         provenance: What became of its ops.
         onednn: Whether TensorFlow optimizes for oneDNN; None when it is not known.
         optimizers: The optimizers by name, and whether each is on.
+        flat: The ops of the traced graph, where they are known already.
     """
     remapper = optimizers.get("remap", optimizers.get("remapping", True))
-    return tuple(_Search(flatten(traced), provenance, onednn, remapper).run())
+    return tuple(_Search(flat or flatten(traced), provenance, onednn, remapper).run())
 
 
 class _Search:

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from graph2mermaid.collector import collector_paused
 from graph2mermaid.errors import CaptureError
 from graph2mermaid.graph import Graph, Scalar
 from graph2mermaid.optimization import OpChange, Optimized, PassChange, Way
 from graph2mermaid.provenance.data import from_data, to_data
 from graph2mermaid.provenance.explain import explain
+from graph2mermaid.provenance.flat import flatten
 from graph2mermaid.provenance.fusion import Blocked, Blocker, blocked_fusions
 from graph2mermaid.provenance.model import Provenance
 
@@ -66,11 +68,16 @@ def recorded(traced: Graph, optimized: Optimized, *, onednn: bool | None = None)
         optimized: What became of it.
         onednn: Whether TensorFlow optimizes for oneDNN; None when it is not known.
     """
-    provenance = explain(traced, optimized.graph, optimized.passes)
+    with collector_paused():
+        flat = flatten(traced)
+        provenance = explain(traced, optimized.graph, optimized.passes, flat=flat)
+        blocked = blocked_fusions(
+            traced, provenance, onednn=onednn, optimizers=optimized.optimizers, flat=flat
+        )
     return Optimization(
         optimized.way,
         provenance,
-        blocked_fusions(traced, provenance, onednn=onednn, optimizers=optimized.optimizers),
+        blocked,
         tuple(map(_result, optimized.passes)),
         optimized.optimizers,
         optimized.options,

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 Place = tuple[int, tuple[int, ...]]
 """An instruction, by id, and which part of its result."""
 
+Row = tuple[int, int, int]
+"""A buffer in a block of memory: its number, where it begins, and its size."""
+
 _HANDS_ON = frozenset({"tuple", "get-tuple-element", "bitcast", "opt-barrier", "add-dependency"})
 """Instructions that read no array: their result is where their operand is."""
 
@@ -50,9 +53,16 @@ class Flow:
             if one.opcode in RUN_IN_PLACE
             for called in one.called_computation_ids
         }
-        places = ((buffer.id, self.place(buffer.defined_at)) for buffer in assignment.logical_buffers)
+        places = (
+            (buffer.id, self.place(buffer.defined_at)) for buffer in assignment.logical_buffers
+        )
         self.defined = {id_: place for id_, place in places if place[0] in self.instructions}
         self._at = {place: id_ for id_, place in self.defined.items()}
+        self.blocks: list[list[Row]] = [
+            [(one.logical_buffer_id, one.offset, one.size) for one in block.assigned]
+            for block in assignment.buffer_allocations
+            if not block.is_thread_local
+        ]
         self._held: dict[Place, frozenset[int]] = {}
 
     def place(self, location: Any) -> Place:
@@ -162,12 +172,14 @@ class Flow:
         if computation not in self._callers:
             return False
         caller = self.instructions[self._callers[computation]]
-        return caller.opcode != "while" or caller.called_computation_ids[0] == computation
+        return bool(caller.opcode != "while" or caller.called_computation_ids[0] == computation)
 
     def _is_there(self, key: int) -> bool:
         """Tell whether a buffer is filled before the first instruction."""
         opcode = self.instructions[key].opcode
-        return opcode == "constant" or (opcode == "parameter" and self._home[key] == self.entry)
+        return bool(
+            opcode == "constant" or (opcode == "parameter" and self._home[key] == self.entry)
+        )
 
 
 def _indices(shape: Any, before: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:

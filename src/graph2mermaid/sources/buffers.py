@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from graph2mermaid.graph import Graph
 from graph2mermaid.memory import Allocation, AllocationKind, MemoryPlan, Order, Value
 from graph2mermaid.sources.buffer_flow import Flow, Span
 from graph2mermaid.sources.buffer_order import flattened
+from graph2mermaid.sources.hlo_arguments import Argument, arguments_of
+from graph2mermaid.sources.hlo_proto import module_of
 
 _DTYPES = {
     "PRED": "bool",
@@ -25,18 +26,19 @@ _DTYPES = {
 }
 
 
-def memory_plan(proto: Any, arguments: Sequence[Argument] = ()) -> MemoryPlan | None:
+def memory_plan(proto: Any, traced: Graph | None = None) -> MemoryPlan | None:
     """Return the memory plan in an `HloProto`, or None when there is no buffer assignment in it.
 
     Args:
         proto: Of an optimized module. Where it has no schedule (TensorFlow 2.9) the order is
             put together from the trace of XLA's allocator.
-        arguments: What the user calls the module's parameters, see `arguments_of`.
+        traced: The graph that was compiled, which has the user's names of the parameters.
     """
     assignment = proto.buffer_assignment
     if not assignment.buffer_allocations:
         return None
     flow = Flow(proto)
+    arguments = arguments_of(module_of(proto.hlo_module).top, traced)
     order = flattened(proto.hlo_module, flow, _events(assignment))
     spans = flow.spans(order)
     buffers = {buffer.id: buffer for buffer in assignment.logical_buffers}
@@ -53,56 +55,22 @@ def memory_plan(proto: Any, arguments: Sequence[Argument] = ()) -> MemoryPlan | 
             _kind(block),
             tuple(sorted(values(block), key=lambda v: (v.start, v.end, v.id))),
             block.parameter_number if block.is_entry_computation_parameter else None,
+            _label(block, flow, arguments),
         )
         for block in assignment.buffer_allocations
     )
-    allocations = _labelled(allocations, arguments)
     names = tuple(flow.instructions[key].name for key in order.keys)
     how = Order.SCHEDULE if order.scheduled else Order.TRACE
     return MemoryPlan(allocations, names, how, tuple(_same(assignment, flow)))
 
 
-class Argument(NamedTuple):
-    """An argument or captured variable of a function, in the order of its inputs."""
-
-    name: str
-    nbytes: int | None
-
-
-def arguments_of(concrete: Any, traced: Graph) -> list[Argument]:
-    """Return what the user calls the inputs of a function, captured variables among them."""
-    bound = {
-        ref.node: binding.name
-        for binding in (*traced.inputs, *traced.captures)
-        for ref in binding.tensors
-    }
-    found = []
-    for tensor in concrete.inputs:
-        name = tensor.op.name
-        node = traced[name] if name in traced else None
-        spec = None if node is None else node.holds or next(iter(node.outputs), None)
-        found.append(Argument(bound.get(name, name), None if spec is None else spec.nbytes))
-    return found
-
-
-def _labelled(
-    allocations: tuple[Allocation, ...], arguments: Sequence[Argument]
-) -> tuple[Allocation, ...]:
-    """Name the parameters, if they are the arguments one for one; XLA drops what it can work out."""
-    parameters = [block for block in allocations if block.parameter is not None]
-    numbers = {block.parameter for block in parameters}
-    if numbers != set(range(len(arguments))):
-        return allocations
-    for block in parameters:
-        nbytes = arguments[block.parameter or 0].nbytes
-        if nbytes is not None and nbytes != block.nbytes:
-            return allocations
-    return tuple(
-        block
-        if block.parameter is None
-        else replace(block, label=arguments[block.parameter].name)
-        for block in allocations
-    )
+def _label(block: Any, flow: Flow, arguments: Mapping[str, Argument]) -> str:
+    """Return what the user calls a parameter."""
+    if not block.is_entry_computation_parameter:
+        return ""
+    places = (flow.defined.get(placed.logical_buffer_id) for placed in block.assigned)
+    names = (flow.instructions[place[0]].name for place in places if place is not None)
+    return next((arguments[name].binding.name for name in names if name in arguments), "")
 
 
 def _events(assignment: Any) -> list[Any]:
@@ -144,9 +112,12 @@ def _type(shape: Any, index: Sequence[int]) -> str:
     """Return `float32[8,64]`, or the empty string for a tuple."""
     for part in index:
         shape = shape.tuple_shapes[part]
-    word = type(shape).DESCRIPTOR.fields_by_name["element_type"].enum_type.values_by_number[
-        shape.element_type
-    ].name
+    word = (
+        type(shape)
+        .DESCRIPTOR.fields_by_name["element_type"]
+        .enum_type.values_by_number[shape.element_type]
+        .name
+    )
     if word == "TUPLE":
         return ""
     return f"{_DTYPES.get(word, word.lower())}[{','.join(map(str, shape.dimensions))}]"

@@ -16,7 +16,14 @@ from typing import Any
 from graph2mermaid.graph import SourceLine
 from graph2mermaid.sources.statements import Statement, statement_at
 
-_LIBRARIES = ("tensorflow", "keras", "tf_keras", "keras_core", "tensorflow_estimator")
+_LIBRARIES = (
+    "tensorflow",
+    "keras",
+    "tf_keras",
+    "keras_core",
+    "tensorflow_estimator",
+    "optree",  # Keras maps over structures with it
+)
 
 # Operators by the op type they make. TensorFlow overloads them on Tensor in math_ops and
 # array_ops (2.9) and in tensor_math_operator_overrides (2.21).

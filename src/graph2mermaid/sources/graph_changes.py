@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from graph2mermaid.graph import Scalar
@@ -11,6 +12,7 @@ from graph2mermaid.sources.attr_values import dtype_name, read_attribute, read_s
 from graph2mermaid.sources.attributes import attribute_text, constant_text
 from graph2mermaid.sources.op_defs import ARGUMENT_OPS, RESULT_OPS
 
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 _FUSED = "fused_ops"
 _PLACEHOLDER = "Placeholder"
 """What an argument is in a traced graph; the runtime's own op for it says nothing more."""
@@ -23,9 +25,15 @@ class Snapshot:
     shows in the changes of that op.
     """
 
-    def __init__(self, graph_def: Any) -> None:
-        """Take the graph, which must not change any more."""
+    def __init__(self, graph_def: Any, instead: Mapping[str, Any] = _NOTHING) -> None:
+        """Take the graph, which must not change any more.
+
+        Args:
+            graph_def: The graph.
+            instead: NodeDefs by name that are meant where the graph has another of that name.
+        """
         self.nodes = {node.name: node for node in graph_def.node if node.op not in RESULT_OPS}
+        self.nodes |= {name: node for name, node in instead.items() if name in self.nodes}
         self.keys = {name: _key(node) for name, node in self.nodes.items()}
 
     def __len__(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graph2mermaid.collector import collector_paused
 from graph2mermaid.errors import Graph2MermaidError
 from graph2mermaid.graph import Graph, Stage
 from graph2mermaid.optimization import Optimized, Way
@@ -74,6 +75,10 @@ class _Optimizing:
         worker(grappler_config.devices()).start()  # loads while the runtime does its part
         found = self._recorded(None)
         ran = self._recorded(arguments) if arguments is not None else None
+        with collector_paused():
+            return self._made_of(found, ran, with_replay=with_replay)
+
+    def _made_of(self, found: Recorded, ran: Recorded | None, *, with_replay: bool) -> Stages:
         before = with_argument_names(found.before, self._names)
         offline = self._final(found) or self._made_by_grappler(before, found)
         final = (self._final(ran) if ran is not None else None) or offline
@@ -118,12 +123,12 @@ class _Optimizing:
         )
         grappler = self._offline(before, {})
         try:
-            graph, _ = grappler.apply(grappler_config.lowering(self._config))
+            grappler.apply(grappler_config.lowering(self._config))
             if grappler_config.works(self._config):
-                graph, _ = grappler.apply(self._config)
+                grappler.apply(self._config)
         except GrapplerError as error:
             raise NotOptimizedError(f"Grappler has no result: {error}") from error
-        return graph
+        return grappler.graph()
 
     def _replay(self, before: Any, final: Any) -> Replay:
         if not grappler_config.works(self._config):

@@ -23,12 +23,13 @@ def with_hlo(
         before: The number of instructions before they were optimized.
         assumed: The shapes that were made up to compile it.
     """
-    return _with_module(capture, module_of(proto), before=before, assumed=assumed)
+    return with_module(capture, module_of(proto), before=before, assumed=assumed)
 
 
-def _with_module(
+def with_module(
     capture: Capture, module: Module, *, before: int | None = None, assumed: tuple[str, ...] = ()
 ) -> Capture:
+    """Return the capture with the graph of a module; see `with_hlo`."""
     traced = capture.graphs.get(Stage.TRACED)
     graph = graph_of_module(module, name=capture.name, traced=traced)
     return replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -20,6 +21,7 @@ from graph2mermaid.graph import (
 )
 from graph2mermaid.hlo import (
     CONTAINERS,
+    NO_OPS,
     NO_WORK,
     Computation,
     Instruction,
@@ -54,7 +56,7 @@ def graph_of_module(module: Module, *, name: str, traced: Graph | None = None) -
     The graph is that of the entry computation. What a fusion, loop, branch or call runs is among its
     functions; the small functions of reductions and sorts are words on the node (`to_apply`).
 
-    Each node has in its attributes the `shape` with its layout, and a kernel its `flops` (where they
+    Each node has in its attributes its shape in XLA's form (`layout`), and a kernel its `flops` (where they
     are known) and `bytes`.
 
     Args:
@@ -65,12 +67,14 @@ def graph_of_module(module: Module, *, name: str, traced: Graph | None = None) -
     """
     origins = Origins(traced) if traced is not None else None
     known = arguments_of(module.top, traced)
-    maker = _Maker(module, origins, known)
-    functions = {key: maker.graph(module.computations[key], key) for key in _bodies(module)}
+    names = _stable_names(module)
+    maker = _Maker(module, origins, known, names)
+    bodies = [module.computations[key] for key in _bodies(module)]
+    functions = {names[body.name]: maker.graph(body, names[body.name]) for body in bodies}
     top = maker.graph(module.top, name)
     inputs = [one for one in known.values() if one.kind is NodeKind.INPUT]
     captures = [one for one in known.values() if one.kind is not NodeKind.INPUT]
-    names = results_of(module.top, traced)
+    results = results_of(module.top, traced)
     return Graph.build(
         name,
         Stage.XLA,
@@ -79,7 +83,7 @@ def graph_of_module(module: Module, *, name: str, traced: Graph | None = None) -
         inputs=tuple(one.binding for one in inputs) or (() if captures else top.inputs),
         captures=tuple(one.binding for one in captures),
         outputs=tuple(
-            Binding(name, one.tensors) for name, one in zip(names, top.outputs, strict=True)
+            Binding(name, one.tensors) for name, one in zip(results, top.outputs, strict=True)
         ),
         functions=functions,
         source=traced.source if traced is not None else None,
@@ -104,6 +108,8 @@ class _Maker:
     origins: Origins | None
     known: Mapping[str, Argument] = field(default_factory=dict)
     """For parameters of the entry, the argument or capture that each is."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What the computations are called here."""
 
     def graph(self, computation: Computation, name: str) -> Graph:
         """Return the graph of one computation."""
@@ -133,7 +139,7 @@ class _Maker:
             holds=one.shape.specs[0] if known and known.kind is NodeKind.VARIABLE else None,
             attrs=dict(self._attrs(computation, one)),
             source=source,
-            calls=tuple(_calls(one)),
+            calls=tuple(self._calls(one)),
             origin=origin,
         )
 
@@ -142,7 +148,7 @@ class _Maker:
     ) -> tuple[tuple[str, ...], SourceLine | None]:
         """Return the TensorFlow ops that an instruction comes from, and the line of its result."""
         if self.origins is None:
-            names = [part for part in one.op_name.split(";") if part and part not in _NO_OPS]
+            names = [part for part in one.op_name.split(";") if part and part not in NO_OPS]
             return tuple(dict.fromkeys(names)), None
         own = self.origins.places(one.op_name)
         places = [place for part in (*inside, one) for place in self.origins.places(part.op_name)]
@@ -151,20 +157,39 @@ class _Maker:
         return tuple(dict.fromkeys(place.name for place in places)), line
 
     def _attrs(self, computation: Computation, one: Instruction) -> Iterator[tuple[str, Scalar]]:
-        yield "shape", str(one.shape)
+        yield "layout", str(one.shape)
         for key in sorted(one.attrs):
             if key not in _NOT_SHOWN:
                 yield key, one.attrs[key].strip("{}") if key == "dimensions" else one.attrs[key]
         if one.op_type:
             yield "op_type", one.op_type
-        if one.op_name and one.op_name not in _NO_OPS:
+        if one.op_name and one.op_name not in NO_OPS:
             yield "op_name", one.op_name
         if one.opcode not in _KINDS and one.called:
-            yield "to_apply", ", ".join(_in_words(self.module, key) for _, key in one.called)
+            yield "to_apply", ", ".join(self._in_words(key) for _, key in one.called)
         if one.trip_count is not None:
             yield "trip_count", one.trip_count
         if self.runs(computation) and one.opcode not in NO_WORK | CONTAINERS:
             yield from self._cost(computation, one)
+
+    def _calls(self, one: Instruction) -> Iterator[Call]:
+        if one.opcode not in _KINDS:
+            return
+        for role, key in one.called:
+            word = role.replace("branch_computations[", "branches[")
+            yield Call(_ROLES.get(role, word), self.names.get(key, key))
+
+    def _in_words(self, key: str) -> str:
+        """Return `add` for a function of one operation, else its name and how much is in it."""
+        name = self.names.get(key, key)
+        if key not in self.module.computations:
+            return name
+        computation = self.module.computations[key]
+        inside = [one.opcode for one in computation.instructions if one.parameter is None]
+        if inside == [computation.result.opcode]:
+            direction = computation.result.attrs.get("direction", "")
+            return f"{inside[0]} {direction}".rstrip()
+        return f"{name} ({len(inside)} instructions)"
 
     def runs(self, computation: Computation) -> bool:
         """Tell whether the instructions of a computation are kernels, not parts of one."""
@@ -177,28 +202,19 @@ class _Maker:
         yield "bytes", found.nbytes
 
 
-_NO_OPS = frozenset({"XLA_Args", "XLA_Retvals"})
-"""What XLA names the arguments and results of a function by, which are no ops."""
+_COUNTER = re.compile(r"_\d+((?:_const_\d+)?__)")
+"""The number of a function in its process, in the name of the computation made of it."""
 
 
-def _calls(one: Instruction) -> Iterator[Call]:
-    if one.opcode not in _KINDS:
-        return
-    for role, key in one.called:
-        word = role.replace("branch_computations[", "branches[")
-        yield Call(_ROLES.get(role, word), key)
-
-
-def _in_words(module: Module, key: str) -> str:
-    """Return `add` for a function of one operation, else its name and how much there is in it."""
-    if key not in module.computations:
-        return key
-    computation = module.computations[key]
-    inside = [one.opcode for one in computation.instructions if one.parameter is None]
-    if inside == [computation.result.opcode]:
-        direction = computation.result.attrs.get("direction", "")
-        return f"{inside[0]} {direction}".rstrip()
-    return f"{key} ({len(inside)} instructions)"
+def _stable_names(module: Module) -> dict[str, str]:
+    """Return what to call each computation: the same in every process."""
+    found: dict[str, str] = {}
+    for key in module.computations:
+        name = _COUNTER.sub(r"\1", key)
+        while name in found.values():
+            name += "'"
+        found[key] = name
+    return found
 
 
 def _parameter_binding(one: Instruction) -> Binding:

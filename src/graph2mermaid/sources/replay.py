@@ -57,9 +57,8 @@ class Offline:
         results = [node.name for node in graph.node if node.op in RESULT_OPS]
         kept = [op.name for op in concrete.graph.control_outputs]
         self._keep = _kept(dict.fromkeys([*results, *kept]))
-        self.graph = self._restored(graph.SerializeToString(), type(before))
         self._type = type(before)
-        self._state = graph.SerializeToString()
+        self._state: bytes = graph.SerializeToString()
 
     def shapes(self) -> Mapping[str, tuple[Shape, ...]]:
         """Infer the shapes of every op's outputs.
@@ -69,11 +68,26 @@ class Offline:
         """
         return self._worker.shapes(_graph_field(self._state) + self._keep)
 
-    def apply(self, config: Any) -> tuple[Any, bool]:
+    def graph(self) -> Any:
+        """Return the graph, with its arguments as they are in the one that was handed over."""
+        graph = self._type.FromString(self._state)
+        for node in graph.node:
+            argument = self._arguments.get(node.name)
+            if argument is not None:
+                device = node.device
+                node.CopyFrom(argument)
+                node.device = device
+        return graph
+
+    def snapshot(self) -> Snapshot:
+        """Return the graph as it is compared with another."""
+        return Snapshot(self._type.FromString(self._state), self._arguments)
+
+    def apply(self, config: Any) -> bool:
         """Run the optimizers that a ConfigProto has on, on the result of the last call.
 
         Returns:
-            The graph, and whether it is another one now.
+            Whether the graph is another one now.
 
         Raises:
             GrapplerError: There is no result; the next call starts where this one did.
@@ -81,10 +95,8 @@ class Offline:
         meta_graph = _graph_field(self._state) + self._keep
         result = self._worker.optimize(meta_graph, config.SerializeToString(deterministic=True))
         changed = result != self._state
-        if changed:
-            self._state = result
-            self.graph = self._restored(result, self._type)
-        return self.graph, changed
+        self._state = result
+        return changed
 
     def _stand_in(self, node: Any, tensor: Any) -> None:
         from tensorflow.core.framework import node_def_pb2
@@ -110,16 +122,6 @@ class Offline:
             node.attr["_index"].i = index
         self._arguments[node.name] = kept
 
-    def _restored(self, serialized: bytes, graph_type: Any) -> Any:
-        graph = graph_type.FromString(serialized)
-        for node in graph.node:
-            argument = self._arguments.get(node.name)
-            if argument is not None:
-                device = node.device
-                node.CopyFrom(argument)
-                node.device = device
-        return graph
-
 
 def replay(offline: Offline, config: Any) -> Replay:
     """Apply one optimizer after the other in the order of the real schedule.
@@ -138,19 +140,19 @@ def replay(offline: Offline, config: Any) -> Replay:
     }
     steps += [(number, name, configs[name]) for number, name in grappler_config.rounds(config)]
     broken: set[str] = set()
-    before = Snapshot(offline.graph)
+    before = offline.snapshot()
     for number, name, one in steps:
         if name in broken or (number > 1 and not _any_changes(done.values(), number - 1)):
             continue
         try:
-            graph, changed = offline.apply(one)
+            changed = offline.apply(one)
         except GrapplerError as error:
             broken.add(name)
             notes.append(f"The replay of Grappler's optimizer {name} has no result: {error}.")
             size = len(before)
             done[number, name] = PassChange(name, number, (), size, size, str(error))
             continue
-        after = Snapshot(graph) if changed else before
+        after = offline.snapshot() if changed else before
         found = changes(before, after)
         done[number, name] = PassChange(name, number, found, len(before), len(after))
         before = after

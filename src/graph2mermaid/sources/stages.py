@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +13,7 @@ from graph2mermaid.capture import Capture
 from graph2mermaid.errors import SignatureError
 from graph2mermaid.graph import Graph, Stage
 from graph2mermaid.provenance import recorded
-from graph2mermaid.sources.buffers import arguments_of, memory_plan
+from graph2mermaid.sources.buffers import memory_plan
 from graph2mermaid.sources.concrete import Traced
 from graph2mermaid.sources.grappler import NotOptimizedError, Stages, optimize
 from graph2mermaid.sources.hlo_capture import with_hlo
@@ -39,6 +40,9 @@ class Further:
 
 
 TRACED_ONLY = Further()
+
+_NODE = re.compile(r"\s*\[\[")
+"""What TensorFlow adds to a message: `[[{{node Sqrt}}]]`."""
 
 
 def later_stages(
@@ -110,14 +114,15 @@ def _compiled(capture: Capture, traced: Traced, further: Further) -> Capture:
         return replace(capture, notes=(*notes, *(f"{view} {error}" for view in views)))
     if compiled.assumed:
         assumed = ", ".join(compiled.assumed)
-        notes.append(f"{views[0]} unknown dimensions were taken as {ASSUMED}: {assumed}")
+        typed = " ".join(f"--input '{text}'" for text in compiled.assumed)
+        others = f"; for others give {typed}" if traced.arguments is not None else ""
+        notes.append(f"{views[0]} unknown dimensions were taken as {ASSUMED}: {assumed}{others}")
     if further.xla:
         capture = with_hlo(
             capture, compiled.hlo.hlo_module, before=compiled.before, assumed=compiled.assumed
         )
     if further.memory:
-        plan = memory_plan(compiled.hlo, arguments_of(concrete, capture.traced))
-        capture = replace(capture, memory=plan)
+        capture = replace(capture, memory=memory_plan(compiled.hlo, capture.traced))
     return replace(capture, notes=tuple(notes))
 
 
@@ -138,7 +143,10 @@ def _optimized(
         try:
             return optimize(traced.concrete, graph, arguments=arguments, with_replay=further.replay)
         except NotOptimizedError as error:
-            notes.append(f"{VIEW_NOTE} running the function failed, so it was not run: {error}")
+            reason = _NODE.split(str(error))[0].rstrip(" .")
+            notes.append(
+                f"{VIEW_NOTE} running the function failed, so its graph was found without: {reason}"
+            )
     return optimize(traced.concrete, graph, with_replay=further.replay)
 
 

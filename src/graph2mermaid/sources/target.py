@@ -36,11 +36,15 @@ from graph2mermaid.sources.objects import (
 
 _KERAS_FILES = {".keras", ".h5", ".hdf5"}
 _GRAPH_FILES = {".pb", ".pbtxt"}
+_HLO_FILES = (".hlo", ".hlo.pb", ".hlo.txt")
 _SAVED_MODEL_FILES = {"saved_model.pb", "saved_model.pbtxt"}
 _PYTHON_FILES = {".py", ".pyw"}
-_FILES = _KERAS_FILES | _GRAPH_FILES | _PYTHON_FILES | {".json", ".ipynb"}
+_FILES = _KERAS_FILES | _GRAPH_FILES | _PYTHON_FILES | {".json", ".ipynb", ".hlo"}
 _MOST_OFFERED = 8
-_KNOWN = "a .py, .keras, .h5, .pb, .pbtxt or .g2m.json file, or a SavedModel folder"
+_KNOWN = (
+    "a .py, .keras, .h5, .pb, .pbtxt or .g2m.json file, a SavedModel folder, or HLO as "
+    "--xla_dump_to writes it"
+)
 
 _RATHER = {
     "fit": "train_step",
@@ -70,6 +74,8 @@ class TargetKind(enum.Enum):
     """`obj` is the path of the folder; `signature` may name one of its signatures."""
     GRAPH_DEF = "GraphDef file"
     """`obj` is the path of a .pb or .pbtxt file."""
+    HLO = "HLO file"
+    """`obj` is the path of an HLO proto, or of printed HLO."""
     CAPTURE = "capture file"
     """`obj` is the path of a capture file, which needs no TensorFlow."""
 
@@ -150,6 +156,12 @@ def saved_model_folder(name: TargetName) -> Path | None:
     return name.path.parent if name.path.is_file() else name.path
 
 
+def needs_tensorflow(name: TargetName) -> bool:
+    """Tell whether a target cannot be read without TensorFlow; captures and HLO can."""
+    kind = None if name.path is None else _kind_of_path(name.path)
+    return kind not in (TargetKind.CAPTURE, TargetKind.HLO)
+
+
 def resolve(name: TargetName) -> Resolved:
     """Find the object that a target names, loading the user's code where it is in some.
 
@@ -220,6 +232,8 @@ def _resolve_file(name: TargetName, kind: TargetKind) -> Resolved:
             f"type {name.container} alone"
         )
     stem = path.name.removesuffix(".g2m.json") if kind is TargetKind.CAPTURE else path.stem
+    if kind is TargetKind.HLO:
+        stem = path.name.removesuffix(path.suffix).removesuffix(".hlo")
     return Resolved(name.text, stem, kind, path)
 
 
@@ -327,11 +341,21 @@ def _kind_of_path(path: Path) -> TargetKind | None:
     if path.name in _SAVED_MODEL_FILES:
         return TargetKind.SAVED_MODEL
     suffix = path.suffix.lower()
+    if path.name.lower().endswith(_HLO_FILES) or (suffix == ".txt" and _is_printed_hlo(path)):
+        return TargetKind.HLO
     if suffix in _KERAS_FILES:
         return TargetKind.KERAS_FILE
     if suffix in _GRAPH_FILES:
         return TargetKind.GRAPH_DEF
     return TargetKind.CAPTURE if suffix == ".json" else None
+
+
+def _is_printed_hlo(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(4096).lstrip().startswith(b"HloModule")
+    except OSError:
+        return False
 
 
 def _exists(path: Path) -> bool:

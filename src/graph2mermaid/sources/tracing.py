@@ -15,6 +15,7 @@ from graph2mermaid.sources.arguments import Ask, ask_on_command_line
 from graph2mermaid.sources.concrete import Inputs, Traced, trace_of
 from graph2mermaid.sources.environment import environment
 from graph2mermaid.sources.graph_file import graph_from_file
+from graph2mermaid.sources.hlo_file import capture_of_hlo_file, is_hlo_proto
 from graph2mermaid.sources.keras_model import load_keras_model
 from graph2mermaid.sources.loading import explained
 from graph2mermaid.sources.saved_model import trace_from_saved_model
@@ -51,11 +52,13 @@ def capture(resolved: Resolved, request: Request | None = None) -> list[Capture]
         TraceError: TensorFlow could not trace it.
     """
     request = request or Request()
-    if resolved.kind in (TargetKind.SAVED_MODEL, TargetKind.GRAPH_DEF):
+    if resolved.kind in (TargetKind.SAVED_MODEL, TargetKind.GRAPH_DEF, TargetKind.HLO):
         if request.inputs or request.inputs_from:
             raise SignatureError(
                 f"{resolved.text} has its shapes in the file; leave --input and --inputs out"
             )
+        if resolved.kind is TargetKind.HLO:
+            return [capture_of_hlo_file(Path(resolved.obj), resolved.text, resolved.name)]
         return [_capture_of_file(resolved, request.further)]
     inputs = Inputs(
         options=parse_inputs(request.inputs),
@@ -117,7 +120,12 @@ def _capture_of_file(resolved: Resolved, further: Further) -> Capture:
         graph, notes, concrete = trace_from_saved_model(path, resolved.signature or None)
         missing = "TensorFlow cannot load the model"
     else:
-        graph, notes = graph_from_file(path)
+        try:
+            graph, notes = graph_from_file(path)
+        except TargetError:
+            if is_hlo_proto(path):  # by another name than *.hlo.pb
+                return capture_of_hlo_file(path, resolved.text, resolved.name)
+            raise
         missing = "a graph file holds no function that could be optimized; a SavedModel does"
     found = Capture(
         resolved.text,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graph2mermaid.errors import Graph2MermaidError
+from graph2mermaid.errors import Graph2MermaidError, MissingDependencyError
 from graph2mermaid.graph import Graph
 from graph2mermaid.sources.failures import full_reason
 
@@ -71,7 +71,7 @@ def compile_hlo(
     assumed: list[str] = []
     given = _static(concrete, traced, arguments, assumed)
     with _eager():
-        module = _module_of(_compiler_ir(concrete, traced, given, "optimized_hlo_proto_serialized"))
+        module = _module_of(compiler_ir(concrete, traced, given, "optimized_hlo_proto_serialized"))
         before = _module_before(concrete, traced, given) if count_before else None
     return Compiled(module, before, tuple(assumed))
 
@@ -80,9 +80,17 @@ def hlo_messages() -> Any:
     """Return the module of TensorFlow that has the messages of XLA: `HloProto` and others.
 
     It is private, and at the same place in 2.9.3 and 2.21.0.
-    """
-    from tensorflow.compiler.xla.service import hlo_pb2
 
+    Raises:
+        MissingDependencyError: TensorFlow is not installed.
+    """
+    try:
+        from tensorflow.compiler.xla.service import hlo_pb2
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            "reading an HLO proto needs TensorFlow, which is not installed: "
+            "pip install 'graph2mermaid[cpu]' (printed HLO is read without it)"
+        ) from error
     return hlo_pb2
 
 
@@ -95,7 +103,7 @@ def _module_of(data: bytes) -> Any:
 def _module_before(concrete: Any, traced: Graph, given: Sequence[Any]) -> int | None:
     with contextlib.suppress(NotCompiledError):
         module = hlo_messages().HloModuleProto()
-        module.ParseFromString(_compiler_ir(concrete, traced, given, "hlo_serialized"))
+        module.ParseFromString(compiler_ir(concrete, traced, given, "hlo_serialized"))
         return sum(len(computation.instructions) for computation in module.computations)
     return None
 
@@ -106,8 +114,8 @@ def _eager() -> Any:
     return context.eager_mode()  # the program may have switched it off
 
 
-def _compiler_ir(concrete: Any, traced: Graph, given: Sequence[Any], stage: str) -> bytes:
-    """Ask TensorFlow for the HLO of a function.
+def compiler_ir(concrete: Any, traced: Graph, given: Sequence[Any], stage: str) -> bytes:
+    """Ask TensorFlow for the HLO of a function, at a stage of those that it has.
 
     `Context.get_compiler_ir` is what `tf.function.experimental_get_compiler_ir` calls, which
     refuses functions that are not marked. Its parameters differ in 2.9.3 and 2.21.0.
@@ -188,7 +196,7 @@ def _why(error: Exception, traced: Graph, given: Sequence[Any]) -> str:
     words = around["words"] if around else words
     ops = _ops(words, traced)
     if ops:
-        return f"XLA cannot compile {ops}"
+        return f"XLA cannot compile {ops}; name a function that does without"
     constant = _CONSTANT.search(words)
     if constant is not None:
         place = _placed(constant["op"], constant["node"], traced)

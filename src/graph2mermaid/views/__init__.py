@@ -10,18 +10,21 @@ from types import MappingProxyType
 from graph2mermaid.capture import Capture
 from graph2mermaid.collector import collector_paused
 from graph2mermaid.errors import Graph2MermaidError
+from graph2mermaid.graph import Stage
 from graph2mermaid.report.model import Code, Note, Report, Section
+from graph2mermaid.views.memory import memory
 from graph2mermaid.views.optimized import grappler
 from graph2mermaid.views.options import Options
 from graph2mermaid.views.runtime import runtime
 from graph2mermaid.views.structure import notes, traced
+from graph2mermaid.views.xla import xla
 
 __all__ = ["VIEWS", "Options", "View", "make_report"]
 
 View = Callable[[Capture, Options], Section]
 
 VIEWS: Mapping[str, View] = MappingProxyType(
-    {"traced": traced, "grappler": grappler, "runtime": runtime}
+    {"traced": traced, "grappler": grappler, "runtime": runtime, "xla": xla, "memory": memory}
 )
 """The views by the name that users type."""
 
@@ -61,6 +64,8 @@ def make_report(
 
 def _usual(capture: Capture) -> dict[str, View]:
     """Return the views to show when none is asked for."""
+    if Stage.TRACED not in capture.graphs and Stage.XLA in capture.graphs:
+        return {"xla": VIEWS["xla"]}
     found = {"traced": VIEWS["traced"]}
     if capture.optimization is not None:
         found["grappler"] = VIEWS["grappler"]

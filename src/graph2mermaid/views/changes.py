@@ -76,7 +76,8 @@ _BLOCKER_WORDS = {
     Blocker.USED_ELSEWHERE: "something else reads the result of",
     Blocker.DTYPE: "there is no fused kernel for its type",
     Blocker.RANK: "it multiplies batches of matrices (rank above 2)",
-    Blocker.PLUS: "the bias is added with `+`; only oneDNN fuses that, and tf.nn.bias_add always is",
+    Blocker.PLUS: "the bias is added with `+`; only oneDNN fuses that, while `tf.nn.bias_add` "
+    "is fused without it as well",
     Blocker.ONEDNN: "only oneDNN has such a kernel, and it is off",
     Blocker.NO_BIAS: "there is no bias between; an activation alone is not fused",
     Blocker.UNKNOWN_SHAPE: "the shapes do not show that the addend is a bias",
@@ -103,7 +104,8 @@ def in_words(provenance: Provenance) -> str:
         (Fate.FUSED, How.FUSED, "kernel"),
         (Fate.FOLDED, How.FOLDED, "constant"),
     ):
-        took = sum(len(node.origins) for node in provenance.nodes.values() if node.how is how)
+        origins = (node.origins for node in provenance.nodes.values() if node.how is how)
+        took = len({name for names in origins for name in names})
         if nodes.get(how):
             many = "" if nodes[how] == 1 else "s"
             words.append(
@@ -391,7 +393,8 @@ def _blocked(chain: Blocked, provenance: Provenance, traced: dict[str, Node]) ->
     elif chain.blocker is Blocker.USED_ELSEWHERE:
         why = (f"{_BLOCKER_WORDS[chain.blocker]} ", Code(chain.at))
     else:
-        why = (_BLOCKER_WORDS[chain.blocker],)
+        pieces = _BLOCKER_WORDS[chain.blocker].split("`")
+        why = tuple(Code(piece) if at % 2 else piece for at, piece in enumerate(pieces))
     return (f"{types} (", Code(chain.ops[0]), ")", *place, ": ", *why, ".")
 
 

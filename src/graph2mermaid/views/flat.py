@@ -14,7 +14,8 @@ from graph2mermaid.passes.arrange import beside_readers, in_traced_order
 from graph2mermaid.passes.devices import by_device
 from graph2mermaid.passes.ghosts import Ghosts, Haunted, with_ghosts
 from graph2mermaid.passes.hide import hide
-from graph2mermaid.passes.inline import Inlined, inline
+from graph2mermaid.passes.hlo import dataflow
+from graph2mermaid.passes.inline import Body, Inlined, inline
 from graph2mermaid.passes.lowered import raised
 from graph2mermaid.passes.results import with_results
 from graph2mermaid.passes.select import around, between, find, keep
@@ -64,21 +65,22 @@ def flatten(
     `firsts` says, of ops that stand for several equal ones, which was the first.
     """
     simple = options.level == "simple"
-    inlined = (
-        _lowered(graph, simple, traced, firsts)
-        if graph.stage in _AFTER_TRACING
-        else inline(graph, simple=simple)
-    )
+    left_out: list[str] = []
+    if graph.stage is Stage.XLA:
+        inlined = _of_hlo(graph, simple, left_out)
+    elif graph.stage in _AFTER_TRACING:
+        inlined = _lowered(graph, simple, traced, firsts)
+    else:
+        inlined = inline(graph, simple=simple)
     full = flat = with_results(inlined.graph)
     gone: Mapping[str, str] = {}
-    left_out: list[str] = []
     lowered = len(graph) - sum(node.name in graph for node in inlined.graph.nodes())
     if lowered and graph.stage in _AFTER_TRACING:
         left_out.append(
             f"{counted(lowered, 'op')} of lowered control flow (Switch, Merge, Enter, Exit, "
             f"NextIteration) {is_or_are(lowered)} drawn as diamonds and merges."
         )
-    if simple:
+    if simple and graph.stage is not Stage.XLA:
         absorbed = absorb(flat)
         flat, gone = absorbed.graph, absorbed.gone
         count = len(gone) + inlined.counters
@@ -93,7 +95,7 @@ def flatten(
         flat, inlined = haunted.graph, replace(inlined, home=haunted.home)
         left_out += _said_of_ghosts(haunted, ghosts.plumbing)
     scopes: Mapping[str, str] = {}
-    if graph.stage in _AFTER_TRACING:
+    if graph.stage in _AFTER_TRACING or (simple and graph.stage is Stage.XLA):
         arranged = beside_readers(flat, inlined.home, firsts, copy=simple)
         flat, scopes = arranged.graph, arranged.scopes
         inlined = replace(inlined, home=arranged.home)
@@ -126,6 +128,38 @@ def _said_of_ghosts(haunted: Haunted, plumbing: int) -> Iterator[str]:
             f"{edges} of removed ops {is_or_are(haunted.edges_dropped)} not drawn, "
             "as the reader comes earlier now."
         )
+
+
+def _of_hlo(graph: Graph, simple: bool, left_out: list[str]) -> Inlined:
+    """Put what fusions, loops and branches run in frames, and take XLA's tuples apart."""
+    flow = dataflow(graph, simple=simple)
+    if flow.tuples:
+        words = counted(flow.tuples, "instruction")
+        left_out.append(
+            f"{words} (tuple, get-tuple-element) {is_or_are(flow.tuples)} drawn as edges."
+        )
+    if flow.plumbing:
+        words = counted(flow.plumbing, "instruction")
+        left_out.append(
+            f"{words} that move nothing or spread a number (bitcast, broadcast) "
+            f"{is_or_are(flow.plumbing)} drawn as edges."
+        )
+    inlined = inline(flow.graph, simple=simple)
+    kinds = {
+        node.name: str(node.attrs.get("kind", "")).removeprefix("k").lower()
+        for part in (graph, *graph.functions.values())
+        for node in part.nodes()
+        if node.op == "fusion"
+    }
+
+    def titled(body: Body) -> Body:
+        """Call a fusion by its own name and kind; a loop's or branch's body is what it is."""
+        name = body.call.rpartition("/")[2]
+        if name not in kinds:
+            return body
+        return replace(body, title=f"{name} · {kinds[name]}" if kinds[name] else name)
+
+    return replace(inlined, bodies={key: titled(body) for key, body in inlined.bodies.items()})
 
 
 def _lowered(

@@ -25,6 +25,7 @@ from graph2mermaid.report.model import (
 from graph2mermaid.views import tables
 from graph2mermaid.views.memory_pictures import (
     HELD,
+    KINDS,
     Names,
     legend_of,
     of_estimate,
@@ -36,6 +37,7 @@ from graph2mermaid.views.pictures import counted_as
 
 MEMORY_NOTE = "Memory view:"
 """How the note of a capture begins that says why there is no plan, or for what it holds."""
+XLA_NOTE = "XLA view:"
 
 _WORDS: Mapping[AllocationKind, str] = {
     AllocationKind.PARAMETER: "Arguments and variables",
@@ -64,14 +66,20 @@ def memory(capture: Capture, options: Options) -> Section:
         graph = capture.graphs.get(stage)
         if graph is not None and len(graph):
             return _estimated(capture, graph, options)
-    raise Graph2MermaidError(f"{capture.target}: there is no op that could need memory")
+    raise Graph2MermaidError(f"{capture.target}: {_missing(capture)}")
+
+
+def _missing(capture: Capture) -> str:
+    if Stage.XLA in capture.graphs:
+        return "there is no memory plan in it; a dump of the HloProto (.hlo.pb) has one"
+    return "there is no op that could need memory"
 
 
 # -- with a plan --------------------------------------------------------------------------------
 
 
 def _planned(capture: Capture, plan: MemoryPlan, options: Options) -> Section:
-    names = Names(capture.graphs.get(Stage.TRACED))
+    names = Names(capture.graphs.get(Stage.TRACED), plan)
     diagram = of_plan(plan, names, capture.name, options)
     found = (
         ("Alive at the peak", _alive(plan, names)),
@@ -103,7 +111,7 @@ def _what(plan: MemoryPlan) -> Text:
 
 
 def _plan_notes(capture: Capture, plan: MemoryPlan) -> Iterator[Note]:
-    yield from (Note(note.removeprefix(MEMORY_NOTE).strip()) for note in _said(capture))
+    yield from _said(capture)
     if plan.order is Order.TRACE:
         yield Note(
             "This TensorFlow does not record XLA's schedule: the order is put together from the "
@@ -124,8 +132,13 @@ def _plan_notes(capture: Capture, plan: MemoryPlan) -> Iterator[Note]:
         )
 
 
-def _said(capture: Capture) -> list[str]:
-    return [note for note in capture.notes if note.startswith(MEMORY_NOTE)]
+def _said(capture: Capture) -> list[Note]:
+    """Return what was found out when it was compiled, in the form in which a report knows it."""
+    for start in (MEMORY_NOTE, XLA_NOTE):  # one compilation is for both
+        found = [note for note in capture.notes if note.startswith(start)]
+        if found:
+            return [Note(f"{capture.target}: {note}") for note in found]
+    return []
 
 
 def _totals(plan: MemoryPlan) -> Table:
@@ -138,7 +151,9 @@ def _totals(plan: MemoryPlan) -> Table:
     rows.append(("All of it", f"{count:,}", f"{plan.nbytes:,}"))
     at = f"In use at the peak, step {plan.peak + 1:,} of {len(plan.schedule):,}"
     rows.append((at, "", f"{plan.peak_nbytes:,}"))
-    rows.append((f"If each of {len(plan.values):,} values had its own", "", f"{plan.without_reuse:,}"))
+    rows.append(
+        (f"If each of {len(plan.values):,} values had its own", "", f"{plan.without_reuse:,}")
+    )
     rows.append(("Saved by sharing", "", f"{plan.saved:,}"))
     return Table(_COUNTED, tuple(rows), _threads(plan))
 
@@ -176,7 +191,7 @@ def _alive(plan: MemoryPlan, names: Names) -> Table | None:
     caption = (
         f"{tables.and_more(more)} At step {plan.peak + 1:,}, ".lstrip(),
         Code(peak),
-        f". Arguments, variables and constants ({held:,} bytes) are there all the time.",
+        f".{_held(held)}",
     )
     titles = ("Type", "Bytes", "In", "TensorFlow op", "Line", "From step", "Until")
     columns = (Column("Value"), *(Column(t, number=t in _NUMBERS) for t in titles))
@@ -184,6 +199,12 @@ def _alive(plan: MemoryPlan, names: Names) -> Table | None:
 
 
 _NUMBERS = frozenset({"Bytes", "In", "From step", "Until", "Values", "Their bytes", "Saved"})
+
+
+def _held(nbytes: int) -> str:
+    if not nbytes:
+        return ""
+    return f" Arguments, variables and constants ({nbytes:,} bytes) are there all the time."
 
 
 def _until(end: int, steps: int) -> str:
@@ -200,7 +221,7 @@ def _allocations(plan: MemoryPlan, names: Names) -> Table:
     blocks.sort(key=lambda block: (-block.nbytes, block.index))
     kept, more = tables.cut(blocks, "allocation")
     rows = tuple(_allocation_row(block, plan, names) for block in kept)
-    titles = ("For", "Bytes", "Values", "Their bytes", "Saved", "Largest or named")
+    titles = ("For", "Bytes", "Values", "Their bytes", "Saved", "Name, or largest value")
     columns = (
         Column("Allocation", number=True),
         *(Column(title, number=title in _NUMBERS) for title in titles),
@@ -215,7 +236,7 @@ def _allocation_row(block: Allocation, plan: MemoryPlan, names: Names) -> tuple[
     name = block.label or (names.title(largest) if largest is not None else "")
     return (
         f"{block.index}",
-        block.kind.value,
+        KINDS[block.kind].lower(),
         f"{block.nbytes:,}",
         f"{len(places):,}",
         f"{together:,}",
@@ -229,14 +250,17 @@ def _allocation_row(block: Allocation, plan: MemoryPlan, names: Names) -> tuple[
 
 def _estimated(capture: Capture, graph: Graph, options: Options) -> Section:
     found = estimate(graph)
-    names = Names(capture.graphs.get(Stage.TRACED))
-    diagram = of_estimate(found, graph, names, capture.name, options)
+    diagram = of_estimate(found, graph, capture.name, options)
     alive = _alive_tensors(found, graph)
     unknown = _unknown(found)
     blocks: tuple[Block, ...] = (
         Paragraph(_about(found, graph)),
         *_why_estimate(capture, found),
-        *((Figure(diagram, write(diagram), legend_of(diagram, estimate=True)),) if diagram.boxes else ()),
+        *(
+            (Figure(diagram, write(diagram), legend_of(diagram, estimate=True)),)
+            if diagram.boxes
+            else ()
+        ),
         _estimated_totals(found),
         *((Section("Alive at the peak", (alive,)),) if alive else ()),
         *((Section("Unknown sizes", (unknown,)),) if unknown else ()),
@@ -258,8 +282,7 @@ def _about(found: Estimate, graph: Graph) -> Text:
 
 def _why_estimate(capture: Capture, found: Estimate) -> Iterator[Note]:
     said = _said(capture)
-    for note in said:
-        yield Note(note.removeprefix(MEMORY_NOTE).strip())
+    yield from said
     if not said:
         yield Note("XLA's plan is exact; --view memory records it where XLA compiles the function.")
     count = len(found.unknown) + found.unknown_inside
@@ -305,7 +328,7 @@ def _alive_tensors(found: Estimate, graph: Graph) -> Table | None:
     caption = (
         f"{tables.and_more(more)} While ".lstrip(),
         Code(found.order[found.peak]),
-        f" runs. Arguments, variables and constants ({held:,} bytes) are there all the time.",
+        f" runs.{_held(held)}",
     )
     return Table(columns, rows, caption)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from graph2mermaid.graph import Graph, Node, NodeKind
+from graph2mermaid.hlo import Origins
 from graph2mermaid.liveness import Estimate, Tensor
 from graph2mermaid.memory import Allocation, AllocationKind, MemoryPlan, Value
 from graph2mermaid.mermaid.budget import READABLE_NODES
@@ -17,18 +18,35 @@ from graph2mermaid.views.pictures import counted_as
 HELD = (AllocationKind.PARAMETER, AllocationKind.CONSTANT)
 """What is in memory all the time."""
 
-_MOST_IN_ONE = 12
+_MOST_IN_ONE = 10
 """A block of memory with more values than this shows the largest of them."""
 _MOST_SINGLE = 4
 """Of blocks with one value each, this many are drawn of each kind."""
-_MOST_ALIVE = 12
+_MOST_ALIVE = 10
+_LEAST_SHARE = 0.01
+"""Constants that take less of the whole are not drawn: XLA makes one of every number."""
 
 _SINGLE = {
-    AllocationKind.PARAMETER: "Arguments and variables",
+    AllocationKind.PARAMETER: "Arguments, variables",
     AllocationKind.CONSTANT: "Constants",
     AllocationKind.OUTPUT: "Results",
     AllocationKind.TEMPORARY: "Temporaries",
 }
+
+_PLURAL = {
+    AllocationKind.PARAMETER: "arguments and variables",
+    AllocationKind.CONSTANT: "constants",
+    AllocationKind.OUTPUT: "results",
+    AllocationKind.TEMPORARY: "temporaries",
+}
+
+KINDS = {
+    AllocationKind.PARAMETER: "Argument",
+    AllocationKind.CONSTANT: "Constant",
+    AllocationKind.OUTPUT: "Result",
+    AllocationKind.TEMPORARY: "Temporary",
+}
+"""What a block of memory is for, in a word."""
 
 
 def size(nbytes: int) -> str:
@@ -42,11 +60,13 @@ def size(nbytes: int) -> str:
 class Names:
     """What the user knows values by."""
 
-    def __init__(self, traced: Graph | None) -> None:
-        self._graphs = () if traced is None else (traced, *traced.functions.values())
-        self._variables = (
-            set() if traced is None else {binding.name for binding in traced.captures}
-        )
+    def __init__(self, traced: Graph | None, plan: MemoryPlan | None = None) -> None:
+        self._origins = None if traced is None else Origins(traced)
+        self._variables = set() if traced is None else set(_variables(traced))
+        blocks = () if plan is None else plan.allocations
+        values = [v for block in blocks if block.kind not in HELD for v in block.values]
+        # Of the values that come from one op the last is its result.
+        self._results = {v.op: v.id for v in sorted(values, key=lambda v: v.start)}
 
     def op(self, value: Value) -> str:
         """Return the TensorFlow op that a value comes from; the empty string for none."""
@@ -54,29 +74,31 @@ class Names:
         return "" if first.startswith("XLA_") else first
 
     def node(self, value: Value) -> Node | None:
-        """Return that op as it was traced.
-
-        Inside a called function its name has those of the calls before it.
-        """
-        name = self.op(value)
-        while name:
-            for graph in self._graphs:
-                if name in graph:
-                    return graph[name]
-            name = name.partition("/")[2]
-        return None
+        """Return that op as it was traced."""
+        if self._origins is None:
+            return None
+        places = self._origins.places(value.op)
+        return self._origins.node(places[0]) if places else None
 
     def title(self, value: Value) -> str:
         """Return a short name: of the Python variable, the op, or else the instruction."""
-        node = self.node(value)
+        node = self.node(value) if self._results.get(value.op) == value.id else None
         if node is not None and node.variable and "," not in node.variable:
             return f"{node.variable} = {node.api or node.op}"
         op = self.op(value)
-        return "/".join(op.split("/")[-2:]) if op else value.name
+        return _short(op) if op else value.name
 
     def is_variable(self, label: str) -> bool:
         """Tell whether an argument of XLA's is a variable of the program."""
         return label in self._variables
+
+
+def _variables(traced: Graph) -> Iterator[str]:
+    """Yield the names of what a function has captured and can change."""
+    for binding in traced.captures:
+        for ref in binding.tensors:
+            if ref.node in traced and traced[ref.node].kind is NodeKind.VARIABLE:
+                yield traced[ref.node].label or binding.name
 
 
 @dataclass
@@ -88,9 +110,15 @@ class _Draft:
     links: list[Link] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
-    def frame(self, key: str, lines: Sequence[str], boxes: Mapping[str, Box]) -> None:
+    def largest_left(self) -> None:
+        """Turn the order of the frames around: Mermaid draws frames without links from the right."""
+        self.frames.reverse()
+        keys = [key for frame in self.frames for key in frame.boxes]
+        self.boxes = {key: self.boxes[key] for key in keys}
+
+    def frame(self, key: str, title: str, boxes: Mapping[str, Box]) -> None:
         self.boxes |= boxes
-        self.frames.append(Frame(key, tuple(lines), tuple(boxes)))
+        self.frames.append(Frame(key, (title,), tuple(boxes)))
 
 
 @dataclass(frozen=True)
@@ -110,23 +138,28 @@ def of_plan(plan: MemoryPlan, names: Names, title: str, options: Options) -> Dia
     """Return the picture of a plan: the largest blocks first, and who has which after whom."""
     room = min(options.max_nodes or READABLE_NODES, READABLE_NODES)
     draft = _Draft()
-    parts = _parts(plan)
+    parts, small = _parts(plan)
+    if small:
+        together = size(sum(block.nbytes for block in small))
+        which = counted_as(len(small), "small constant")
+        draft.left_out.append(f"Not drawn: {which}, {together} together.")
     for at, part in enumerate(parts):
         left = room - len(draft.boxes)
         if left < 1:
             rest = [block for one in parts[at:] for block in one.blocks]
-            words = counted_as(len(rest), "smaller allocation is", "smaller allocations are")
+            which = counted_as(len(rest), "smaller allocation")
             total = size(sum(block.nbytes for block in rest))
-            draft.left_out.append(f"{words} not drawn, {total} together.")
+            draft.left_out.append(f"Not drawn: {which}, {total} together.")
             break
         if part.shared:
             _draw_shared(draft, part.blocks[0], plan, names, min(left, _MOST_IN_ONE))
         else:
             _draw_single(draft, part, plan, names, min(left, _MOST_SINGLE))
+    draft.largest_left()
     tables = sum(not any(v.type for v in block.values) for block in _blocks(plan))
     if tables:
-        which = counted_as(tables, "table of addresses is", "tables of addresses are")
-        draft.left_out.append(f"{which} not drawn.")
+        which = counted_as(tables, "table of addresses", "tables of addresses")
+        draft.left_out.append(f"Not drawn: {which}.")
     described = f"{size(plan.nbytes)} in {counted_as(len(_blocks(plan)), 'allocation')}"
     return Diagram(
         f"Memory of {title}",
@@ -143,8 +176,11 @@ def _blocks(plan: MemoryPlan) -> list[Allocation]:
     return [b for b in plan.allocations if b.kind is not AllocationKind.THREAD_LOCAL]
 
 
-def _parts(plan: MemoryPlan) -> list[_Part]:
-    """Return what could be drawn, the largest first: shared blocks, and the others by kind."""
+def _parts(plan: MemoryPlan) -> tuple[list[_Part], list[Allocation]]:
+    """Return what could be drawn, and the constants that are too small for it.
+
+    Shared blocks are parts of their own, the others one for each kind; the largest come first.
+    """
     parts = []
     single: dict[AllocationKind, list[Allocation]] = {}
     for block in _blocks(plan):
@@ -153,10 +189,14 @@ def _parts(plan: MemoryPlan) -> list[_Part]:
             parts.append(_Part(block.kind, (block,), shared=True))
         elif places:
             single.setdefault(block.kind, []).append(block)
+    constants = single.get(AllocationKind.CONSTANT, [])
+    small = []
+    if sum(block.nbytes for block in constants) < _LEAST_SHARE * plan.nbytes:
+        small = single.pop(AllocationKind.CONSTANT, [])
     for kind, blocks in single.items():
         blocks.sort(key=lambda block: (-block.nbytes, block.index))
         parts.append(_Part(kind, tuple(blocks), shared=False))
-    return sorted(parts, key=lambda part: (-part.nbytes, part.blocks[0].index))
+    return sorted(parts, key=lambda part: (-part.nbytes, part.blocks[0].index)), small
 
 
 def _arrays(plan: MemoryPlan, block: Allocation) -> list[Value]:
@@ -170,17 +210,17 @@ def _draw_shared(
     values = _arrays(plan, block)
     shown = sorted(values, key=lambda value: (-value.nbytes, value.start, value.id))[:most]
     shown.sort(key=lambda value: (value.start, value.end, value.id))
-    among = f"{len(values):,} values in turn"
+    among = f"{len(values):,} values"
     if len(shown) < len(values):
-        among = f"the {len(shown):,} largest of {len(values):,} values"
+        among = f"{len(shown):,} of {len(values):,} values"
         rest = sum(v.nbytes for v in values) - sum(v.nbytes for v in shown)
-        which = counted_as(len(values) - len(shown), "value is", "values are")
+        which = counted_as(len(values) - len(shown), "smaller value")
         draft.left_out.append(
-            f"{which} of allocation {block.index} not drawn, {size(rest)} together."
+            f"Not drawn of allocation {block.index}: {which}, {size(rest)} together."
         )
-    head = f"Allocation {block.index}: {block.kind.value}, {size(block.nbytes)}"
+    head = f"{KINDS[block.kind]} {block.index}: {size(block.nbytes)}, {among}"
     boxes = {f"value {v.id}": _value_box(v, plan, names) for v in shown}
-    draft.frame(f"allocation {block.index}", (head, among), boxes)
+    draft.frame(f"allocation {block.index}", head, boxes)
     before = plan.before(shown)
     for value in shown:
         for earlier in before[value.id]:
@@ -189,11 +229,10 @@ def _draw_shared(
 
 
 def _value_box(value: Value, plan: MemoryPlan, names: Names) -> Box:
-    peak = ", at the peak" if value.start <= plan.peak <= value.end else ""
-    last = len(plan.schedule) - 1
-    to = "end" if value.end > last else f"{value.end + 1:,}"
-    steps = f"steps {value.start + 1:,} to {to}{peak}"
-    return Box((names.title(value), f"{value.type} · {size(value.nbytes)}", steps))
+    peak = " · peak" if value.start <= plan.peak <= value.end else ""
+    to = "end" if value.end >= len(plan.schedule) else f"{value.end + 1:,}"
+    when = f"{size(value.nbytes)} · {value.start + 1:,}-{to}{peak}"
+    return Box((names.title(value), value.type, when))
 
 
 def _draw_single(draft: _Draft, part: _Part, plan: MemoryPlan, names: Names, most: int) -> None:
@@ -201,46 +240,46 @@ def _draw_single(draft: _Draft, part: _Part, plan: MemoryPlan, names: Names, mos
     for block in part.blocks[:most]:
         value = _arrays(plan, block)[0]
         if part.kind in HELD:
-            lines = (
-                block.label or (names.title(value) if names.op(value) else value.name),
-                f"{value.type} · {size(block.nbytes)}",
-            )
+            lines = (block.label or value.name, value.type, size(block.nbytes))
             look = Look.VARIABLE if names.is_variable(block.label) else Look.INPUT
             look = Look.CONST if part.kind is AllocationKind.CONSTANT else look
             boxes[f"value {value.id}"] = Box(lines, look)
         else:
             boxes[f"value {value.id}"] = _value_box(value, plan, names)
     head = f"{_SINGLE[part.kind]}: {size(part.nbytes)}"
-    among = counted_as(len(part.blocks), "allocation")
     if len(boxes) < len(part.blocks):
-        among = f"the {len(boxes):,} largest of {among}"
-    draft.frame(f"single {part.kind.value}", (head, among), boxes)
+        rest = part.blocks[len(boxes) :]
+        head += f", {len(boxes):,} of {len(part.blocks):,}"
+        which = f"{len(rest):,} smaller {_PLURAL[part.kind]}"
+        together = size(sum(b.nbytes for b in rest))
+        draft.left_out.append(f"Not drawn: {which}, {together} together.")
+    draft.frame(f"single {part.kind.value}", head, boxes)
 
 
 # -- an estimate ------------------------------------------------------------------------------
 
 
-def of_estimate(
-    found: Estimate, graph: Graph, names: Names, title: str, options: Options
-) -> Diagram:
-    """Return the picture of the moment at which most is in memory, and who waits for what."""
+def of_estimate(found: Estimate, graph: Graph, title: str, options: Options) -> Diagram:
+    """Return the picture of the moment at which most is in memory, and who waits for what.
+
+    It is always drawn from left to right: a tensor and its reader are a line.
+    """
     room = min(options.max_nodes or READABLE_NODES, READABLE_NODES)
     draft = _Draft()
     alive = [tensor for tensor in found.alive(found.peak) if tensor.nbytes]
     shown = alive[: max(1, min(_MOST_ALIVE, (room - 1) // 2))]
-    peak = found.order[found.peak] if found.order else ""
     if shown:
         nbytes = sum(tensor.nbytes for tensor in alive)
         among = counted_as(len(alive), "tensor")
         if len(shown) < len(alive):
             rest = alive[len(shown) :]
-            words = counted_as(len(rest), "smaller tensor is", "smaller tensors are")
+            which = counted_as(len(rest), "smaller tensor")
             total = size(sum(tensor.nbytes for tensor in rest))
-            draft.left_out.append(f"{words} not drawn, {total} together.")
-            among = f"the {len(shown)} largest of {among}"
-        head = f"Estimate, while {_short(peak)} runs: {size(nbytes)}"
+            draft.left_out.append(f"Not drawn: {which}, {total} together.")
+            among = f"{len(shown)} of {among}"
+        head = f"At the peak: {size(nbytes)}, {among}"
         boxes = {f"tensor {t.ref}": Box(_tensor_lines(t, graph)) for t in shown}
-        draft.frame("alive", (head, among), boxes)
+        draft.frame("alive", head, boxes)
         for tensor in shown:
             _lead_to_reader(draft, tensor, found, graph)
     return Diagram(
@@ -249,7 +288,7 @@ def of_estimate(
         draft.boxes,
         tuple(draft.links),
         tuple(draft.frames),
-        options.direction,
+        "LR",
         (*draft.left_out, *_held_words(found)),
     )
 
@@ -268,17 +307,19 @@ def _lead_to_reader(draft: _Draft, tensor: Tensor, found: Estimate, graph: Graph
     elif tensor.last_reader:
         key = f"reader {tensor.last_reader}"
         node = graph[tensor.last_reader]
-        what = "running" if tensor.end == found.peak else f"op {tensor.end + 1:,}"
-        of = f"{what} of {len(found.order):,}" if what != "running" else what
-        draft.boxes.setdefault(key, Box((_short(node.name), node.op, of)))
+        when = f"op {tensor.end + 1:,} of {len(found.order):,}"
+        peak = " · peak" if tensor.end == found.peak else ""
+        draft.boxes.setdefault(key, Box((_short(node.name), node.op, f"{when}{peak}")))
         draft.links.append(Link(f"tensor {tensor.ref}", key))
 
 
 def _tensor_lines(tensor: Tensor, graph: Graph) -> tuple[str, ...]:
     node = graph[tensor.ref.node]
     name = node.tensor_name(tensor.ref.port) if node.kind is NodeKind.OP else None
-    first = f"{name} = {node.api or node.op}" if name else _short(str(tensor.ref).removesuffix(":0"))
-    return (first, f"{tensor.spec} · {size(tensor.nbytes)}", f"made by op {tensor.start + 1:,}")
+    first = (
+        f"{name} = {node.api or node.op}" if name else _short(str(tensor.ref).removesuffix(":0"))
+    )
+    return (first, str(tensor.spec), f"{size(tensor.nbytes)} · op {tensor.start + 1:,}")
 
 
 def _short(name: str) -> str:
@@ -287,14 +328,20 @@ def _short(name: str) -> str:
 
 def legend_of(diagram: Diagram, *, estimate: bool) -> str:
     """Return the line that explains a picture of memory."""
-    looks = legend(replace(diagram, frames=(), boxes={
-        key: box for key, box in diagram.boxes.items() if box.look is not Look.OP
-    }, links=()))
+    looks = legend(
+        replace(
+            diagram,
+            frames=(),
+            boxes={key: box for key, box in diagram.boxes.items() if box.look is not Look.OP},
+            links=(),
+        )
+    )
     if estimate:
         words = "Frame: what is in memory at the peak. Arrow: the op that reads it last."
     else:
         words = (
-            "Frame: a block of memory. Box: a value, and the steps in which it is alive. "
-            "Arrow: takes over memory from; `in place` while the other is being read."
+            "Frame: a block of memory. Box: a value, its size, and the steps from which and until "
+            "which it is needed; peak: when most memory is in use. Arrow: the memory goes on to a "
+            "later value; in place: to the one that is made from it."
         )
     return f"{words} {looks}".strip()

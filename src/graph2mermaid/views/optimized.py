@@ -30,6 +30,12 @@ from graph2mermaid.views.pictures import (
 _ROOM = 20
 """Labels are wrapped near this many characters; see the reading numbers in the documentation."""
 
+_CORES = frozenset({"MatMul", "Conv2D", "Conv3D", "DepthwiseConv2dNative"})
+_AFTER_CORE = frozenset(
+    {"BiasAdd", "Add", "AddV2", "FusedBatchNormV3"}
+    | {"Relu", "Relu6", "Elu", "LeakyRelu", "Tanh", "Sigmoid"}
+)
+
 _PLUMBING = frozenset({"Const", "Identity", "Placeholder", "ReadVariableOp", "NoOp", "_Arg"})
 """Ops that come with those a kernel is named for."""
 
@@ -153,7 +159,7 @@ def _mark(node: NodeOrigin, provenance: Provenance) -> Mark | None:
 
 def fused_lines(types: Sequence[str]) -> tuple[str, ...]:
     """Return `fused: MatMul,` and `BiasAdd, Relu`: what a kernel took in, on two short lines."""
-    told = [op for op in types if op not in _PLUMBING] or list(types)
+    told = sorted([op for op in types if op not in _PLUMBING] or types, key=_place_in_kernel)
     first, second = f"fused: {told[0]}" if told else "fused", ""
     for at, op in enumerate(told[1:], 1):
         if not second and len(f"{first}, {op}") <= _ROOM:
@@ -164,6 +170,11 @@ def fused_lines(types: Sequence[str]) -> tuple[str, ...]:
             second = f"{second} +{len(told) - at}"
             break
     return (f"{first},", second) if second else (first,)
+
+
+def _place_in_kernel(op: str) -> int:
+    """Sort key: the product or convolution, its bias and activation, and what else came along."""
+    return 0 if op in _CORES else 1 if op in _AFTER_CORE else 2
 
 
 def first_of_equal(provenance: Provenance) -> Mapping[str, str]:
