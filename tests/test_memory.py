@@ -14,10 +14,9 @@ from graph2mermaid.memory import (
     AllocationKind,
     MemoryPlan,
     Value,
-    plan_from_data,
-    plan_to_data,
 )
 from graph2mermaid.serde import dumps, loads
+from graph2mermaid.serde.plans import plan_from_data, plan_to_data
 from tests.builders import capture
 from tests.plans import plan
 

@@ -223,6 +223,54 @@ def test_what_must_be_known_is_taken_from_values():
     assert [binding.name for binding in result.graphs[Stage.XLA].inputs] == ["x"]
 
 
+def test_what_is_folded_leaves_a_constant():
+    """Of a function without arguments nothing is left but a number, and its ops have vanished."""
+    capture = graph2mermaid.compile_xla(lambda: tf.reduce_sum(tf.ones([8, 8]) * 3.0))
+    report = capture.report(["xla"]).to_markdown()
+
+    assert {node.op for node in capture.graphs[Stage.XLA].nodes()} == {"constant", "copy"}
+    assert "| `Sum` | 1 |" in report.partition("## Ops that vanished")[2]
+
+
+def test_ops_of_called_functions_are_found():
+    """An op inside a called function is found, though XLA drops the call's name."""
+
+    @tf.function(jit_compile=True)
+    def fast(x):
+        return tf.nn.relu(tf.matmul(x, x)) + 1.0
+
+    capture = graph2mermaid.compile_xla(lambda x: fast(x) * 2.0, tf.TensorSpec([4, 4]))
+    graph = capture.graphs[Stage.XLA]
+
+    (dot,) = [node for node in graph.nodes() if node.op == "dot"]
+    assert dot.origin == ("MatMul",)
+    assert dot.source is not None
+    (fusion,) = [node for node in graph.nodes() if node.op == "fusion"]
+    assert {"Relu", "add", "mul"} <= set(fusion.origin)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: tf.boolean_mask(x, x > 0.0),
+        lambda x: tf.unique(tf.cast(x, tf.int32))[0],
+    ],
+    ids=["boolean_mask", "unique"],
+)
+def test_results_of_unknown_size_compile(function: Any):
+    """What depends on data has a bound in HLO, which the type of the result shows."""
+    graph = graph2mermaid.compile_xla(function, tf.TensorSpec([4])).graphs[Stage.XLA]
+
+    assert any("<=4" in str(node.attrs["layout"]) for node in graph.nodes())
+
+
+def test_names_are_the_same_in_every_trace():
+    """No name holds the number that TensorFlow gives a function in its process."""
+    first, second = (capture_of(looped).graphs[Stage.XLA] for _ in range(2))
+
+    assert first == second
+
+
 def shouting(x):
     tf.print(x)
     return x + 1.0

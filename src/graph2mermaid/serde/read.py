@@ -26,9 +26,10 @@ from graph2mermaid.graph import (
     TensorSpec,
 )
 from graph2mermaid.hlo import Compilation, compilation_from_data
-from graph2mermaid.memory import MemoryPlan, plan_from_data
+from graph2mermaid.memory import MemoryPlan
 from graph2mermaid.provenance import Optimization, optimization_from_data
 from graph2mermaid.serde.fields import Damage, Fields, choice, inside, number, shown, text
+from graph2mermaid.serde.plans import plan_from_data
 
 SCHEMA = 1
 

@@ -22,8 +22,9 @@ from graph2mermaid.graph import (
     TensorSpec,
 )
 from graph2mermaid.hlo import compilation_to_data
-from graph2mermaid.memory import MemoryPlan, plan_to_data
+from graph2mermaid.memory import MemoryPlan
 from graph2mermaid.provenance import optimization_to_data
+from graph2mermaid.serde.plans import plan_to_data
 from graph2mermaid.serde.read import SCHEMA, Captures
 
 _NULL = object()

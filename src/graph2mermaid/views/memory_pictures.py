@@ -18,8 +18,9 @@ from graph2mermaid.views.pictures import counted_as
 HELD = (AllocationKind.PARAMETER, AllocationKind.CONSTANT)
 """What is in memory all the time."""
 
-_MOST_IN_ONE = 10
-"""A block of memory with more values than this shows the largest of them."""
+_MOST_IN_FIRST = 10
+"""The largest block of memory shows so many of its values, the largest of them."""
+_MOST_IN_OTHER = 5
 _MOST_SINGLE = 4
 """Of blocks with one value each, this many are drawn of each kind."""
 _MOST_ALIVE = 10
@@ -152,7 +153,8 @@ def of_plan(plan: MemoryPlan, names: Names, title: str, options: Options) -> Dia
             draft.left_out.append(f"Not drawn: {which}, {total} together.")
             break
         if part.shared:
-            _draw_shared(draft, part.blocks[0], plan, names, min(left, _MOST_IN_ONE))
+            most = _MOST_IN_OTHER if any(one.shared for one in parts[:at]) else _MOST_IN_FIRST
+            _draw_shared(draft, part.blocks[0], plan, names, min(left, most))
         else:
             _draw_single(draft, part, plan, names, min(left, _MOST_SINGLE))
     draft.largest_left()
@@ -212,14 +214,15 @@ def _draw_shared(
     shown.sort(key=lambda value: (value.start, value.end, value.id))
     among = f"{len(values):,} values"
     if len(shown) < len(values):
-        among = f"{len(shown):,} of {len(values):,} values"
+        among = f"{len(shown):,} of {len(values):,}"
         rest = sum(v.nbytes for v in values) - sum(v.nbytes for v in shown)
         which = counted_as(len(values) - len(shown), "smaller value")
         draft.left_out.append(
             f"Not drawn of allocation {block.index}: {which}, {size(rest)} together."
         )
-    head = f"{KINDS[block.kind]} {block.index}: {size(block.nbytes)}, {among}"
-    boxes = {f"value {v.id}": _value_box(v, plan, names) for v in shown}
+    what = _short(block.label) if block.label else f"{KINDS[block.kind]} {block.index}"
+    head = f"{what}: {size(block.nbytes)}, {among}"
+    boxes = {f"value {v.id}": _value_box(v, plan, names, block.label) for v in shown}
     draft.frame(f"allocation {block.index}", head, boxes)
     before = plan.before(shown)
     for value in shown:
@@ -228,11 +231,12 @@ def _draw_shared(
             draft.links.append(Link(f"value {earlier.id}", f"value {value.id}", words))
 
 
-def _value_box(value: Value, plan: MemoryPlan, names: Names) -> Box:
+def _value_box(value: Value, plan: MemoryPlan, names: Names, label: str = "") -> Box:
     peak = " · peak" if value.start <= plan.peak <= value.end else ""
     to = "end" if value.end >= len(plan.schedule) else f"{value.end + 1:,}"
     when = f"{size(value.nbytes)} · {value.start + 1:,}-{to}{peak}"
-    return Box((names.title(value), value.type, when))
+    title = label if label and value.opcode == "parameter" else names.title(value)
+    return Box((title, value.type, when))
 
 
 def _draw_single(draft: _Draft, part: _Part, plan: MemoryPlan, names: Names, most: int) -> None:

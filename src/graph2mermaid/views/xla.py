@@ -245,14 +245,21 @@ def marks_of(graph: Graph, *, layouts: bool = False) -> Mapping[str, Mark]:
     marks: dict[str, Mark] = {}
     for node in instructions(graph):
         if node.kind not in (NodeKind.INPUT, NodeKind.VARIABLE):
-            lines = tuple(_lines(node, layouts))
+            lines = tuple(_lines(node, _details(graph, node), layouts))
             if lines:
                 marks[node.name] = Mark(None, lines)
     return _ByInstruction(marks)
 
 
-def _lines(node: Node, layouts: bool) -> Iterator[str]:
-    detail = _detail(node)
+def _details(graph: Graph, node: Node) -> str:
+    """Return the detail of a node; a fusion of one instruction is drawn as that instruction."""
+    bodies = [graph.functions[c.function] for c in node.calls if c.function in graph.functions]
+    inside = [one for body in bodies for one in body.nodes() if one.op != "parameter"]
+    own = _detail(inside[0]) if node.op == "fusion" and len(inside) == 1 else ""
+    return ", ".join(filter(None, (own, _detail(node))))
+
+
+def _lines(node: Node, detail: str, layouts: bool) -> Iterator[str]:
     if detail:
         yield detail
     if layouts:
