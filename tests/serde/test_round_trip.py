@@ -28,6 +28,7 @@ from graph2mermaid.graph import (
     TensorRef,
     TensorSpec,
 )
+from graph2mermaid.hlo import Compilation
 from graph2mermaid.optimization import Way
 from graph2mermaid.provenance import (
     Blocked,
@@ -176,6 +177,7 @@ FULL_CAPTURE = Capture(
         (Difference("n", "Add", "Const"),),
         ("another note",),
     ),
+    compilation=Compilation(9, 5, 4, before=12, assumed=("x=float32[2]",)),
     memory=plan("0 output 8\n n int32[2] 0- @0 op=n", "n", same=(("n",),)),
 )
 

@@ -252,7 +252,7 @@ def test_a_signature_of_a_saved_model():
         ("m.keras", "m.keras:f", ("m.keras:f: a .keras file takes no name after the colon; "
          "type m.keras alone")),
         ("notes.txt", "notes.txt:f", ("notes.txt cannot be read: a target is a .py, .keras, .h5, "
-         ".pb, .pbtxt or .g2m.json file, or a SavedModel folder")),
+         ".pb, .pbtxt or .g2m.json file, a SavedModel folder, or HLO as --xla_dump_to writes it")),
         ("n.ipynb", "n.ipynb:f", ("n.ipynb is a notebook; make a Python file of it first: "
          "jupyter nbconvert --to script n.ipynb")),
         ("folder/data.txt", "folder", ("folder is a folder, but neither a SavedModel (no "

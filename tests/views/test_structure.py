@@ -15,7 +15,8 @@ from graph2mermaid.report.model import Section
 from graph2mermaid.views import make_report
 from graph2mermaid.views.drawing import Picture
 from graph2mermaid.views.options import Options
-from graph2mermaid.views.structure import MOST_PARTS, traced
+from graph2mermaid.views.pictures import MOST_PARTS
+from graph2mermaid.views.structure import traced
 from graph2mermaid.views.tables import readable_count
 from tests.builders import capture, graph
 from tests.report.reading import Read, read
