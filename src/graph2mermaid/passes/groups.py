@@ -122,8 +122,9 @@ def _part(branch: Branch, grower: Grower, wiring: Wiring, made: Mapping[int, Par
         node = wiring.nodes[wiring.index[leaf]]
         name = leaf.rpartition("/")[2]
         units.append(Unit(name, None, wiring.index[leaf], not is_op_name(name, node.op)))
-    for name, child in branch.children.items():
+    for key, child in branch.children.items():
         part = made[id(child)]
+        name = child.title if child.body is not None and child.title else key
         only = part.units[0] if len(part.units) == 1 and not part.copies else None
         if only is None or part.body is not None:
             units.append(Unit(name, part, min(unit.leaf for unit in part.units)))

@@ -69,7 +69,7 @@ class _Flow:
         Without a scope the names stay as they are.
         """
         scopes = {} if within is None else _scopes(self, within)
-        names = {name: f"{scopes[name]}/{name}" for name in self.nodes if scopes.get(name)}
+        names = _names(self.nodes, scopes)
 
         def moved(ref: TensorRef) -> TensorRef:
             return TensorRef(names.get(ref.node, ref.node), ref.port)
@@ -242,6 +242,21 @@ def _unused(body: _Flow, number: int, first: int) -> list[TensorRef]:
 # -- scopes -----------------------------------------------------------------------------------
 
 
+def _names(nodes: Mapping[str, Node], scopes: Mapping[str, str]) -> dict[str, str]:
+    """Return the names below scopes; a variable has the last part of its own instead of `arg4.1`."""
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for name, node in nodes.items():
+        scope = scopes.get(name)
+        if not scope:
+            continue
+        last = (node.label or "").rpartition("/")[2] if node.kind is NodeKind.VARIABLE else ""
+        full = f"{scope}/{last}" if last and f"{scope}/{last}" not in taken else f"{scope}/{name}"
+        taken.add(full)
+        found[name] = full
+    return found
+
+
 def _callers(parts: Sequence[_Flow]) -> dict[str, str]:
     """Return the name of the TensorFlow op that each function is called by."""
     nodes = [node for part in parts for node in part.nodes.values()]
@@ -252,19 +267,37 @@ def _op_name(node: Node) -> str:
     return str(node.attrs.get("op_name", "")).rpartition(";")[2]
 
 
+def _innermost(node: Node, scope: str) -> str:
+    """Return the scope of a fusion: that of the last op in it that is further inside than its result.
+
+    A layer's bias and the addition that follows the layer are one kernel, which is the layer's.
+    """
+    outer = f"{scope}/" if scope else ""
+    inside = [op.rpartition("/")[0] for op in node.origin if op.startswith(outer)]
+    deeper = [one for one in inside if one != scope]
+    return deeper[-1] if node.op == "fusion" and deeper else scope
+
+
 def _scopes(flow: _Flow, within: str) -> dict[str, str]:
     """Return the scope of each node: that of its op, or of what it is made from or for."""
     scopes: dict[str, str] = {}
     for node in flow.nodes.values():
         name = _op_name(node)
         if name and node.kind not in (NodeKind.INPUT, NodeKind.VARIABLE, NodeKind.CONST):
-            inner = name.removeprefix(f"{within}/") if within else name
-            scopes[node.name] = "" if inner == within else inner.rpartition("/")[0]
-    for arrow in flow.arrows:
-        if arrow.target not in scopes and arrow.source in scopes:
-            scopes[arrow.target] = scopes[arrow.source]
-    for arrow in flow.arrows:
-        named = flow.nodes[arrow.source].kind is NodeKind.INPUT
-        if arrow.source not in scopes and arrow.target in scopes and not named:
-            scopes[arrow.source] = scopes[arrow.target]
+            scope = _innermost(node, name.rpartition("/")[0])
+            if within:
+                scope = "" if name == within else scope.removeprefix(within).lstrip("/")
+            scopes[node.name] = scope
+    # What XLA adds by itself (copies, the first of two reductions) is for what reads it.
+    own = {name for name, node in flow.nodes.items() if node.kind in (NodeKind.OP, NodeKind.CALL)}
+    for source, target, _ in reversed(flow.arrows):
+        if source in own and source not in scopes and target in scopes:
+            scopes[source] = scopes[target]
+    for source, target, _ in flow.arrows:
+        if target not in scopes and source in scopes:
+            scopes[target] = scopes[source]
+    # A variable or a constant stands where it is read first.
+    for source, target, _ in flow.arrows:
+        if flow.nodes[source].kind is not NodeKind.INPUT and target in scopes:
+            scopes.setdefault(source, scopes[target])
     return scopes

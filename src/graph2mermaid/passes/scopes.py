@@ -9,6 +9,8 @@ from graph2mermaid.graph import EdgeKind, Graph, Node, NodeKind
 from graph2mermaid.passes.inline import Body, Inlined
 
 GRADIENTS = "gradients"
+FUSED = "calls"
+"""The role of what a fusion of XLA stands for."""
 _TAPE = "gradient_tape"
 """The scope that TensorFlow gives to all that `GradientTape.gradient` makes."""
 
@@ -66,7 +68,7 @@ def scope_tree(graph: Graph, inlined: Inlined, scopes: Mapping[str, str] | None 
             # TensorFlow calls the gradient of a function outside the scope of the others.
             is_gradient = taped and body.parent is None and _is_gradient(body)
             outer = branch_of(body.parent, _TAPE if is_gradient and not scope else scope)
-            found = Branch(body.key, "", body)
+            found = Branch(body.key, _own_title(body), body)
             # Next to scopes of the same name: a key cannot be a scope's name.
             outer.children[f"body:{body.key}"] = known[body.key, ""] = found
         return found
@@ -83,6 +85,11 @@ def scope_tree(graph: Graph, inlined: Inlined, scopes: Mapping[str, str] | None 
             scope = _local(node.name, home, inlined)
         branch_of(home, scope).nodes.append(node.name)
     return root
+
+
+def _own_title(body: Body) -> str:
+    """Return the name of a fusion, whose equals may be folded; other bodies are what they are to a call."""
+    return body.call.rpartition("/")[2].replace(".", "_") if body.role == FUSED else ""
 
 
 def _local(name: str, home: str | None, inlined: Inlined) -> str:
