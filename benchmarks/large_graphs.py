@@ -131,7 +131,7 @@ class Child:
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            raise SystemExit(f"a child process failed: {self._process.args}")
+            raise SystemExit(f"a child process failed: {self._process.args!r}")
         found = json.loads(line)
         self.rounds.append(found["times"])
         self.memory = max(self.memory, found["memory"])
