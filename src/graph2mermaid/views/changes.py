@@ -22,6 +22,7 @@ from graph2mermaid.provenance import (
 from graph2mermaid.provenance.flat import flatten
 from graph2mermaid.report.model import Block, Code, Column, Items, Paragraph, Table, Text
 from graph2mermaid.views import tables
+from graph2mermaid.views.flat import counted
 
 _OPTIMIZERS = {
     "pruning": "model pruner",
@@ -251,7 +252,7 @@ def _detail(node: NodeOrigin) -> str:
         else ",".join("?" if n is None else str(n) for n in folded.shape)
     )
     value = f" = {folded.value}" if folded.value is not None else ""
-    size = "" if folded.nbytes is None else f", {_counted(folded.nbytes, 'byte')}"
+    size = "" if folded.nbytes is None else f", {counted(folded.nbytes, 'byte')}"
     return f"{folded.dtype}[{shape}]{value}{size}"
 
 
@@ -344,7 +345,7 @@ def _deeds(optimizer: str, provenance: Provenance) -> list[str]:
     said = []
     if folded:
         took = len({name for node in folded for name in node.origins})
-        said.append(f"{_counted(took, 'op')} folded into {_counted(len(folded), 'constant')}")
+        said.append(f"{counted(took, 'op')} folded into {counted(len(folded), 'constant')}")
     kernels = Counter(
         f"{' + '.join(_told(node, provenance))} into {node.op}"
         for node in nodes
@@ -378,10 +379,6 @@ def _told(node: NodeOrigin, provenance: Provenance) -> list[str]:
     plumbing = {"Const", "Identity", "Placeholder", "ReadVariableOp"}
     types = op_types(node.origins, provenance)
     return [op for op in types if op not in plumbing] or types
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _blocked(chain: Blocked, provenance: Provenance, traced: dict[str, Node]) -> Text:

@@ -213,9 +213,9 @@ def _kept(flat: Flat, names: set[str], words: str) -> Flat:
     return replace(flat, graph=part.graph, left_out=(said, *flat.left_out))
 
 
-def counted(number: int, word: str) -> str:
-    """Return `1 op`, `2,000 ops`."""
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return `1 op`, `2,000 ops`, `2 function bodies`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def is_or_are(number: int) -> str:

@@ -23,6 +23,7 @@ from graph2mermaid.report.model import (
     Text,
 )
 from graph2mermaid.views import tables
+from graph2mermaid.views.flat import counted
 from graph2mermaid.views.memory_pictures import (
     HELD,
     KINDS,
@@ -33,7 +34,6 @@ from graph2mermaid.views.memory_pictures import (
     size,
 )
 from graph2mermaid.views.options import Options
-from graph2mermaid.views.pictures import counted_as
 
 MEMORY_NOTE = "Memory view:"
 """How the note of a capture begins that says why there is no plan, or for what it holds."""
@@ -99,7 +99,7 @@ def _planned(capture: Capture, plan: MemoryPlan, options: Options) -> Section:
 def _what(plan: MemoryPlan) -> Text:
     """Say in a line how much memory it is, and how much sharing saves."""
     shared = [b for b in plan.allocations if b.kind is not AllocationKind.THREAD_LOCAL]
-    where = f"{size(plan.nbytes)} in {counted_as(len(shared), 'allocation')}"
+    where = f"{size(plan.nbytes)} in {counted(len(shared), 'allocation')}"
     if not plan.saved:
         return f"Where XLA keeps the values of the compiled function: {where}."
     share = 100 * plan.saved / plan.without_reuse
@@ -119,7 +119,7 @@ def _plan_notes(capture: Capture, plan: MemoryPlan) -> Iterator[Note]:
         )
     if plan.overlaps:
         first = plan.overlaps[0]
-        words = counted_as(len(plan.overlaps), "pair of values shares", "pairs of values share")
+        words = counted(len(plan.overlaps), "pair of values shares", "pairs of values share")
         yield Note(
             (
                 f"{words} memory while both seem alive, as ",
@@ -163,7 +163,7 @@ def _threads(plan: MemoryPlan) -> str:
     if not own:
         return ""
     nbytes = f"{sum(block.nbytes for block in own):,} bytes"
-    which = counted_as(len(own), "value")
+    which = counted(len(own), "value")
     return f"Not counted: {which} inside fusions and reductions, {nbytes} for each thread."
 
 

@@ -12,8 +12,8 @@ from graph2mermaid.memory import Allocation, AllocationKind, MemoryPlan, Value
 from graph2mermaid.mermaid.budget import READABLE_NODES
 from graph2mermaid.mermaid.diagram import Box, Diagram, Frame, Link, Look
 from graph2mermaid.mermaid.theme import legend
+from graph2mermaid.views.flat import counted
 from graph2mermaid.views.options import Options
-from graph2mermaid.views.pictures import counted_as
 
 HELD = (AllocationKind.PARAMETER, AllocationKind.CONSTANT)
 """What is in memory all the time."""
@@ -55,7 +55,7 @@ def size(nbytes: int) -> str:
     for unit, step in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if nbytes >= step:
             return f"{nbytes / step:,.1f} {unit}"
-    return counted_as(nbytes, "byte")
+    return counted(nbytes, "byte")
 
 
 class Names:
@@ -142,13 +142,13 @@ def of_plan(plan: MemoryPlan, names: Names, title: str, options: Options) -> Dia
     parts, small = _parts(plan)
     if small:
         together = size(sum(block.nbytes for block in small))
-        which = counted_as(len(small), "small constant")
+        which = counted(len(small), "small constant")
         draft.left_out.append(f"Not drawn: {which}, {together} together.")
     for at, part in enumerate(parts):
         left = room - len(draft.boxes)
         if left < 1:
             rest = [block for one in parts[at:] for block in one.blocks]
-            which = counted_as(len(rest), "smaller allocation")
+            which = counted(len(rest), "smaller allocation")
             total = size(sum(block.nbytes for block in rest))
             draft.left_out.append(f"Not drawn: {which}, {total} together.")
             break
@@ -160,9 +160,9 @@ def of_plan(plan: MemoryPlan, names: Names, title: str, options: Options) -> Dia
     draft.largest_left()
     tables = sum(not any(v.type for v in block.values) for block in _blocks(plan))
     if tables:
-        which = counted_as(tables, "table of addresses", "tables of addresses")
+        which = counted(tables, "table of addresses", "tables of addresses")
         draft.left_out.append(f"Not drawn: {which}.")
-    described = f"{size(plan.nbytes)} in {counted_as(len(_blocks(plan)), 'allocation')}"
+    described = f"{size(plan.nbytes)} in {counted(len(_blocks(plan)), 'allocation')}"
     return Diagram(
         f"Memory of {title}",
         described,
@@ -216,7 +216,7 @@ def _draw_shared(
     if len(shown) < len(values):
         among = f"{len(shown):,} of {len(values):,}"
         rest = sum(v.nbytes for v in values) - sum(v.nbytes for v in shown)
-        which = counted_as(len(values) - len(shown), "smaller value")
+        which = counted(len(values) - len(shown), "smaller value")
         draft.left_out.append(
             f"Not drawn of allocation {block.index}: {which}, {size(rest)} together."
         )
@@ -274,10 +274,10 @@ def of_estimate(found: Estimate, graph: Graph, title: str, options: Options) -> 
     shown = alive[: max(1, min(_MOST_ALIVE, (room - 1) // 2))]
     if shown:
         nbytes = sum(tensor.nbytes for tensor in alive)
-        among = counted_as(len(alive), "tensor")
+        among = counted(len(alive), "tensor")
         if len(shown) < len(alive):
             rest = alive[len(shown) :]
-            which = counted_as(len(rest), "smaller tensor")
+            which = counted(len(rest), "smaller tensor")
             total = size(sum(tensor.nbytes for tensor in rest))
             draft.left_out.append(f"Not drawn: {which}, {total} together.")
             among = f"{len(shown)} of {among}"

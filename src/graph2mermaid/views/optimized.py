@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 
 from graph2mermaid.capture import Capture
 from graph2mermaid.errors import Graph2MermaidError
-from graph2mermaid.graph import Graph, Stage
+from graph2mermaid.graph import Stage
 from graph2mermaid.mermaid.build import Mark
 from graph2mermaid.mermaid.diagram import Look
 from graph2mermaid.optimization import Way
@@ -16,16 +15,11 @@ from graph2mermaid.passes.ghosts import Ghosts
 from graph2mermaid.provenance import How, NodeOrigin, Optimization, Provenance
 from graph2mermaid.report.model import Block, Note, Paragraph, Section, Text
 from graph2mermaid.views import changes, tables
-from graph2mermaid.views.drawing import Overlay, Picture, draw
+from graph2mermaid.views.drawing import Overlay, draw
+from graph2mermaid.views.flat import counted
 from graph2mermaid.views.ghosts import ghosts_of
 from graph2mermaid.views.options import Options
-from graph2mermaid.views.pictures import (
-    MOST_PARTS,
-    counted_as,
-    key_of,
-    overview,
-    parts_below,
-)
+from graph2mermaid.views.pictures import key_of, overview, shown, tables_and_parts
 
 _ROOM = 20
 """Labels are wrapped near this many characters; see the reading numbers in the documentation."""
@@ -53,7 +47,6 @@ def grappler(capture: Capture, options: Options) -> Section:
     if capture.optimization is None or Stage.GRAPPLER not in capture.graphs:
         raise Graph2MermaidError(_missing(capture))
     optimization, graph = capture.optimization, capture.graphs[Stage.GRAPPLER]
-    most = None if options.out_dir else MOST_PARTS + 1
     traced = capture.graphs.get(Stage.TRACED)
     provenance = optimization.provenance
     ghosts = (
@@ -63,13 +56,15 @@ def grappler(capture: Capture, options: Options) -> Section:
     )
     firsts = first_of_equal(provenance)
     overlay = Overlay(marks_of(provenance), group_words(provenance), traced, firsts, ghosts)
-    pictures = list(islice(draw(graph, options, overlay), most)) if len(graph) else []
+    pictures = shown(draw(graph, options, overlay), options.out_dir) if len(graph) else []
     blocks: tuple[Block, ...] = (
         Paragraph(_what(optimization)),
         *_notes(optimization),
         *overview(graph, pictures, options.out_dir),
         *(Section(title, found) for title, found in changes.sections(optimization, traced)),
-        *_rest(graph, pictures, options.out_dir),
+        *tables_and_parts(
+            [("Ops by type after Grappler", tables.op_types(graph))], pictures, options.out_dir
+        ),
     )
     return Section("Grappler graph", blocks, _summary(optimization), key=key_of(pictures[:1]))
 
@@ -84,7 +79,7 @@ def _missing(capture: Capture) -> str:
 def _summary(optimization: Optimization) -> str:
     provenance = optimization.provenance
     before, after = len(provenance.ops), len(provenance.nodes)
-    return f"{counted_as(before, 'op')} became {after:,}"
+    return f"{counted(before, 'op')} became {after:,}"
 
 
 def _what(optimization: Optimization) -> Text:
@@ -104,7 +99,7 @@ def _notes(optimization: Optimization) -> Iterator[Note]:
     unexplained = provenance.node_counts.get(How.UNEXPLAINED, 0) + changes.unexplained(provenance)
     if unexplained:
         yield Note(
-            f"{counted_as(unexplained, 'op')} could not be mapped between the two graphs; "
+            f"{counted(unexplained, 'op')} could not be mapped between the two graphs; "
             f"{100 * provenance.explained:.1f}% are."
         )
     for suspect in provenance.suspects:
@@ -113,21 +108,10 @@ def _notes(optimization: Optimization) -> Iterator[Note]:
         pairs = ", ".join(f"{key}={value}" for key, value in optimization.options.items())
         yield Note(f"The program sets optimizer options: {pairs}.")
     if optimization.differences:
-        ops = counted_as(len(optimization.differences), "op")
+        ops = counted(len(optimization.differences), "op")
         yield Note(f"What ran differs from the offline result in {ops}; a table below lists them.")
     for note in optimization.notes:
         yield Note(note)
-
-
-def _rest(graph: Graph, pictures: Sequence[Picture], separate: bool) -> Iterator[Section]:
-    found = tables.op_types(graph)
-    if found is not None:
-        yield Section("Ops by type after Grappler", (found,))
-    names = tables.full_names(p.diagram for p in (pictures[:1] if separate else pictures))
-    if names is not None:
-        yield Section("Full names", (names,))
-    if len(pictures) > 1:
-        yield Section("Parts", tuple(parts_below(pictures, separate)))
 
 
 # -- what boxes say ---------------------------------------------------------------------------
@@ -144,7 +128,7 @@ def _mark(node: NodeOrigin, provenance: Provenance) -> Mark | None:
         case How.FUSED:
             return Mark(Look.FUSED, fused_lines(changes.op_types(node.origins, provenance)))
         case How.FOLDED:
-            return Mark(Look.FOLDED, (f"folded: {counted_as(len(node.origins), 'op')}",))
+            return Mark(Look.FOLDED, (f"folded: {counted(len(node.origins), 'op')}",))
         case How.CHANGED:
             was = f"was {node.was}" if node.was and node.was != node.op else "changed"
             return Mark(Look.CHANGED, (was,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from graph2mermaid.graph import Graph
 from graph2mermaid.mermaid.theme import legend
@@ -15,12 +16,14 @@ from graph2mermaid.report.model import (
     Paragraph,
     Ref,
     Section,
+    Table,
     Text,
 )
 from graph2mermaid.views import tables
 from graph2mermaid.views.drawing import Picture
+from graph2mermaid.views.flat import counted
 
-__all__ = ["MOST_PARTS", "counted_as", "key_of", "overview", "parts_below"]
+__all__ = ["MOST_PARTS", "key_of", "overview", "shown", "tables_and_parts"]
 
 MOST_PARTS = 40
 """Hosts draw each diagram in a frame of its own; GitLab refuses more than 50 on a page."""
@@ -28,15 +31,15 @@ FEW_PARTS = 5
 """More parts than this are listed before the first of them."""
 
 
-def counted_as(number: int, one: str, many: str = "") -> str:
-    """Return `1 op`, `2,000 ops`, `2 function bodies`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 def _missing(pictures: Sequence[Picture]) -> int:
     """Count the parts that pictures mention and that have none of their own here."""
     drawn = {picture.key for picture in pictures}
     return len({key for picture in pictures for _, key in picture.parts} - drawn)
+
+
+def shown(pictures: Iterable[Picture], separate: bool) -> list[Picture]:
+    """Return the pictures that a report has: all of them only where each part has its own file."""
+    return list(islice(pictures, None if separate else MOST_PARTS + 1))
 
 
 def overview(graph: Graph, pictures: Sequence[Picture], separate: bool) -> Iterator[Block]:
@@ -92,12 +95,31 @@ def key_of(pictures: Sequence[Picture]) -> str:
     return _reference(pictures[0].key) if pictures else ""
 
 
-def parts_below(pictures: Sequence[Picture], separate: bool) -> Iterator[Block]:
+def tables_and_parts(
+    found: Iterable[tuple[str, Table | None]], pictures: Sequence[Picture], separate: bool
+) -> Iterator[Section]:
+    """Yield the sections below a first picture: titled tables, cut labels, and the other pictures.
+
+    Args:
+        found: Titles and tables; where there is no table there is no section.
+        pictures: All pictures that are shown.
+        separate: The others go to files of their own.
+    """
+    here = pictures[:1] if separate else pictures
+    names = tables.full_names(picture.diagram for picture in here)
+    for title, table in (*found, ("Full names", names)):
+        if table is not None:
+            yield Section(title, (table,))
+    if len(pictures) > 1:
+        yield Section("Parts", tuple(_parts_below(pictures, separate)))
+
+
+def _parts_below(pictures: Sequence[Picture], separate: bool) -> Iterator[Block]:
     """Yield a section for each picture but the first, with a list of them when they are many."""
     titles = _titles(pictures)
     missing = _missing(pictures)
     if missing:
-        smaller = counted_as(missing, "smaller part has", "smaller parts have")
+        smaller = counted(missing, "smaller part has", "smaller parts have")
         yield Paragraph(f"{smaller} no diagram here: hosts do not draw that many in one file.")
     if separate or len(pictures) - 1 > FEW_PARTS:
         yield _contents(pictures[1:])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from itertools import islice
 
 from graph2mermaid.capture import Capture
 from graph2mermaid.errors import Graph2MermaidError
@@ -15,9 +14,10 @@ from graph2mermaid.passes.devices import short_device
 from graph2mermaid.report.model import Block, Code, Column, Paragraph, Section, Table, Text
 from graph2mermaid.views import tables
 from graph2mermaid.views.drawing import Overlay, draw
+from graph2mermaid.views.flat import counted
 from graph2mermaid.views.optimized import first_of_equal
 from graph2mermaid.views.options import Options
-from graph2mermaid.views.pictures import MOST_PARTS, counted_as, key_of, overview, parts_below
+from graph2mermaid.views.pictures import key_of, overview, shown, tables_and_parts
 
 
 def runtime(capture: Capture, options: Options) -> Section:
@@ -33,27 +33,21 @@ def runtime(capture: Capture, options: Options) -> Section:
     if Stage.RUNTIME not in capture.graphs:
         raise Graph2MermaidError(_missing(capture))
     graph, before = capture.graphs[Stage.RUNTIME], capture.graphs.get(Stage.GRAPPLER)
-    most = None if options.out_dir else MOST_PARTS + 1
     marks = _marks(graph, before) if before is not None else {}
     optimization = capture.optimization
     firsts = first_of_equal(optimization.provenance) if optimization is not None else {}
     overlay = Overlay(marks, traced=capture.graphs.get(Stage.TRACED), firsts=firsts)
-    pictures = list(islice(draw(graph, options, overlay), most)) if len(graph) else []
-    here = pictures[:1] if options.out_dir else pictures
-    names = tables.full_names(picture.diagram for picture in here)
+    pictures = shown(draw(graph, options, overlay), options.out_dir) if len(graph) else []
     found = (
         ("Ops by device", _by_device(graph)),
         ("Renamed or added after Grappler", _renamed(graph, before)),
         ("Ops by type at run time", tables.op_types(graph)),
-        ("Full names", names),
     )
     blocks: tuple[Block, ...] = (
         Paragraph(_what(graph)),
         *overview(graph, pictures, options.out_dir),
-        *(Section(title, (table,)) for title, table in found if table is not None),
+        *tables_and_parts(found, pictures, options.out_dir),
     )
-    if len(pictures) > 1:
-        blocks += (Section("Parts", tuple(parts_below(pictures, options.out_dir))),)
     return Section("Runtime graph", blocks, _size(graph), key=key_of(pictures[:1]))
 
 
@@ -70,13 +64,13 @@ def _missing(capture: Capture) -> str:
 
 def _size(graph: Graph) -> str:
     devices = {node.device for node in graph.nodes() if node.device}
-    return f"{counted_as(len(graph), 'op')} on {counted_as(len(devices), 'device')}"
+    return f"{counted(len(graph), 'op')} on {counted(len(devices), 'device')}"
 
 
 def _what(graph: Graph) -> Text:
     """Say in a line how much is executed where, and what goes from one device to another."""
     sent = sum(_crosses(graph, a.source, a.target) for a in graph.arrows())
-    crossing = f" {counted_as(sent, 'edge')} go from one device to another." if sent > 1 else ""
+    crossing = f" {counted(sent, 'edge')} go from one device to another." if sent > 1 else ""
     crossing = " 1 edge goes from one device to another." if sent == 1 else crossing
     return f"What the devices execute: {_size(graph)}.{crossing}"
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
 
 from graph2mermaid.capture import Capture
 from graph2mermaid.graph import Graph
 from graph2mermaid.report.model import Code, Note, Paragraph, Section, Text
 from graph2mermaid.views import tables
 from graph2mermaid.views.drawing import Picture, draw
+from graph2mermaid.views.flat import counted
 from graph2mermaid.views.options import Options
-from graph2mermaid.views.pictures import MOST_PARTS, counted_as, key_of, overview, parts_below
+from graph2mermaid.views.pictures import key_of, overview, shown, tables_and_parts
 
 _OPTION = re.compile(r"(--[a-z][a-z-]*(?: '[^']*'| [A-Z]+:[A-Z]+| [^\s,;]+=[^\s,;]+)?)")
 
@@ -34,8 +34,7 @@ def traced(capture: Capture, options: Options, draw: Draw = draw) -> Section:
         Graph2MermaidError: The capture holds no traced graph.
     """
     graph = capture.traced
-    most = None if options.out_dir else MOST_PARTS + 1
-    pictures = list(islice(draw(graph, options), most)) if len(graph) else []
+    pictures = shown(draw(graph, options), options.out_dir) if len(graph) else []
     blocks = (
         Paragraph(_what(capture, graph)),
         *notes(capture),
@@ -88,23 +87,17 @@ def _enumerated(words: list[str]) -> str:
 
 def _size(graph: Graph) -> str:
     ops, edges, bodies = len(graph), graph.edge_count, len(graph.functions)
-    words = [counted_as(ops, "op"), counted_as(edges, "edge")]
+    words = [counted(ops, "op"), counted(edges, "edge")]
     if bodies:
-        words.append(counted_as(bodies, "function body", "function bodies"))
+        words.append(counted(bodies, "function body", "function bodies"))
     return _enumerated(words)
 
 
 def _details(graph: Graph, pictures: Sequence[Picture], separate: bool) -> Iterator[Section]:
-    here = pictures[:1] if separate else pictures
     found = (
         ("Inputs, captures and outputs", tables.interface(graph)),
         ("Ops by type", tables.op_types(graph)),
         ("Ops by source line", tables.source_lines(graph)),
         ("Function bodies", tables.function_bodies(graph)),
-        ("Full names", tables.full_names(picture.diagram for picture in here)),
     )
-    for title, table in found:
-        if table is not None:
-            yield Section(title, (table,))
-    if len(pictures) > 1:
-        yield Section("Parts", tuple(parts_below(pictures, separate)))
+    yield from tables_and_parts(found, pictures, separate)

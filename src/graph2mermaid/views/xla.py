@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 
 from graph2mermaid.capture import Capture
 from graph2mermaid.errors import Graph2MermaidError
@@ -22,7 +21,8 @@ from graph2mermaid.report.model import (
     Text,
 )
 from graph2mermaid.views import tables
-from graph2mermaid.views.drawing import Overlay, Picture, draw
+from graph2mermaid.views.drawing import Overlay, draw
+from graph2mermaid.views.flat import counted
 from graph2mermaid.views.kernels import (
     Kernel,
     fusion_kinds,
@@ -32,7 +32,7 @@ from graph2mermaid.views.kernels import (
     launches,
 )
 from graph2mermaid.views.options import Options
-from graph2mermaid.views.pictures import MOST_PARTS, counted_as, key_of, overview, parts_below
+from graph2mermaid.views.pictures import key_of, overview, shown, tables_and_parts
 
 _PLUMBING = frozenset({"Const", "Identity", "IdentityN", "NoOp", "Placeholder", "ReadVariableOp"})
 """Ops that are no work in TensorFlow either, so that nobody asks where they went."""
@@ -55,17 +55,18 @@ def xla(capture: Capture, options: Options) -> Section:
         raise Graph2MermaidError(_missing(capture))
     graph, traced = capture.graphs[Stage.XLA], capture.graphs.get(Stage.TRACED)
     compilation = capture.compilation or Compilation(len(list(instructions(graph))))
-    most = None if options.out_dir else MOST_PARTS + 1
     found = kernels(graph)
     overlay = Overlay(marks_of(graph, layouts=options.level == "ops"), group_words(found))
-    pictures = list(islice(draw(graph, options, overlay), most)) if len(graph) else []
+    pictures = shown(draw(graph, options, overlay), options.out_dir) if len(graph) else []
     blocks: tuple[Block, ...] = (
         Paragraph(_what(compilation, traced, found)),
         *_notes(compilation, traced),
         *overview(graph, pictures, options.out_dir),
         Section("Before and after", (_counts(graph, compilation, traced, found),)),
         *_tables(graph, traced, found),
-        *_rest(graph, pictures, options.out_dir),
+        *tables_and_parts(
+            [("Instructions by opcode", tables.op_types(graph))], pictures, options.out_dir
+        ),
     )
     return Section("XLA graph", blocks, _summary(compilation, found), key=key_of(pictures[:1]))
 
@@ -78,8 +79,8 @@ def _missing(capture: Capture) -> str:
 
 
 def _summary(compilation: Compilation, found: Sequence[Kernel]) -> str:
-    made = counted_as(compilation.instructions, "instruction")
-    return f"{made} in {counted_as(len(found), 'kernel')}"
+    made = counted(compilation.instructions, "instruction")
+    return f"{made} in {counted(len(found), 'kernel')}"
 
 
 def _what(compilation: Compilation, traced: Graph | None, found: Sequence[Kernel]) -> Text:
@@ -89,7 +90,7 @@ def _what(compilation: Compilation, traced: Graph | None, found: Sequence[Kernel
     made = _summary(compilation, found)
     if traced is None:
         return f"What XLA compiled: {made}{fused}.{_FRAMES * bool(kinds)}"
-    ops = counted_as(_ops(traced), "op")
+    ops = counted(_ops(traced), "op")
     return (
         f"What XLA compiled, without running it: {ops} became {made}{fused}.{_FRAMES * bool(kinds)}"
     )
@@ -130,9 +131,7 @@ def _counts(
         ("Bytes read and written, each once", tables.readable_count(sum(k.nbytes for k in found))),
     ]
     unknown = flops.count(None)
-    caption = (
-        f"The FLOPs of {counted_as(unknown, 'library kernel')} are not known." if unknown else ""
-    )
+    caption = f"The FLOPs of {counted(unknown, 'library kernel')} are not known." if unknown else ""
     return Table((Column("What"), Column("Count", number=True)), tuple(rows), caption)
 
 
@@ -150,17 +149,6 @@ def _tables(graph: Graph, traced: Graph | None, found: Sequence[Kernel]) -> Iter
     gone = _gone_table(graph, origins)
     if gone is not None:
         yield Section("Ops that vanished", (gone,))
-
-
-def _rest(graph: Graph, pictures: Sequence[Picture], separate: bool) -> Iterator[Section]:
-    found = tables.op_types(graph)
-    if found is not None:
-        yield Section("Instructions by opcode", (found,))
-    names = tables.full_names(p.diagram for p in (pictures[:1] if separate else pictures))
-    if names is not None:
-        yield Section("Full names", (names,))
-    if len(pictures) > 1:
-        yield Section("Parts", tuple(parts_below(pictures, separate)))
 
 
 # -- where TensorFlow's ops went ---------------------------------------------------------------
@@ -292,6 +280,6 @@ def group_words(found: Sequence[Kernel]) -> Callable[[Iterable[str]], str]:
     def words(group: Iterable[str]) -> str:
         # A member of a fusion is named `scope/fusion/member` in a drawing.
         inside = {part for name in group for part in name.split("/")[-2:] if part in names}
-        return counted_as(len(inside), "kernel") if inside else ""
+        return counted(len(inside), "kernel") if inside else ""
 
     return words
