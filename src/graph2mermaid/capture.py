@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from graph2mermaid.report.model import Report
 
 
+GRAPPLER_NOTE = "Grappler view:"
+XLA_NOTE = "XLA view:"
+MEMORY_NOTE = "Memory view:"
+"""How the notes of a capture begin that say why a view is missing, or what it was made for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """The versions and devices a capture was made with. Holds no time and no user name."""
@@ -98,3 +104,8 @@ class Capture:
         """Return a short form: the target and the size of each graph."""
         sizes = ", ".join(f"{stage.value} {len(graph)} ops" for stage, graph in self.graphs.items())
         return f"<Capture {self.target}: {sizes}>"
+
+
+def notes_on(capture: Capture, view: str) -> list[str]:
+    """Return the notes of a capture that begin with the words for a view."""
+    return [note for note in capture.notes if note.startswith(view)]

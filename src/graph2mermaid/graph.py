@@ -517,6 +517,11 @@ def with_ends(graph: Graph, nodes: Iterable[Node], arrows: Iterable[Arrow]) -> G
     return replace(graph, _wires=wires, functions=empty, attrs=empty, extra=empty)
 
 
+def plain_op(op: str) -> str:
+    """Return an op type without the prefix that marks its reference and host variants."""
+    return op.removeprefix("_").removeprefix("Ref")
+
+
 def _by_target_port(arrow: Arrow) -> tuple[bool, int]:
     """Sort key for the edges into a node: data edges by input port, then control edges."""
     port = arrow.edge.target_port

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import networkx as nx
 
-from graph2mermaid.graph import Arrow, EdgeKind, Graph, TensorRef
+from graph2mermaid.graph import Arrow, EdgeKind, Graph, TensorRef, plain_op
 
 Context = tuple[tuple[str, str], ...]
 """The bodies that an op stands in, outermost first: (name of the loop or branch, role)."""
@@ -76,11 +76,6 @@ class Lowered:
     """For each op, what it stands in."""
 
 
-def plain(op: str) -> str:
-    """Return an op type without the prefix that marks its reference and host variants."""
-    return op.removeprefix("_").removeprefix("Ref")
-
-
 def find_control_flow(graph: Graph) -> Lowered:
     """Find the loops and branches of a graph, and what stands in them.
 
@@ -107,7 +102,9 @@ def data_out_of(graph: Graph, name: str, port: int = 0) -> list[Arrow]:
 
 
 def _loops(graph: Graph) -> dict[str, Loop]:
-    back = {a.target: a for a in graph.back_edges if plain(graph[a.source].op) == "NextIteration"}
+    back = {
+        a.target: a for a in graph.back_edges if plain_op(graph[a.source].op) == "NextIteration"
+    }
     found: dict[str, Loop] = {}
     for node in graph.nodes():
         if node.op != "LoopCond":
@@ -133,13 +130,13 @@ def _serial(name: str) -> tuple[int, str]:
 def _variable(graph: Graph, switch: str, back: Mapping[str, Arrow]) -> Variable | None:
     arriving = [a.source for a in data_into(graph, switch) if a.edge.target_port == 0]
     merge = arriving[0] if arriving else ""
-    if not merge or plain(graph[merge].op) != "Merge" or merge not in back:
+    if not merge or plain_op(graph[merge].op) != "Merge" or merge not in back:
         return None
     enters = [a.source for a in data_into(graph, merge)]
-    if len(enters) != 1 or plain(graph[enters[0]].op) != "Enter":
+    if len(enters) != 1 or plain_op(graph[enters[0]].op) != "Enter":
         return None
     exits = [a.target for a in data_out_of(graph, switch, 0)]
-    if any(plain(graph[name].op) != "Exit" for name in exits):
+    if any(plain_op(graph[name].op) != "Exit" for name in exits):
         return None
     return Variable(enters[0], merge, switch, back[merge], tuple(exits))
 
@@ -149,7 +146,7 @@ def _constant_enters(graph: Graph, loops: Mapping[str, Loop]) -> None:
     frames = {graph[loop.enters[0]].attrs.get("frame_name"): loop for loop in loops.values()}
     known = {enter for loop in loops.values() for enter in loop.enters}
     for node in graph.nodes():
-        if plain(node.op) == "Enter" and node.name not in known:
+        if plain_op(node.op) == "Enter" and node.name not in known:
             loop = frames.get(node.attrs.get("frame_name"))
             if loop is not None:
                 loop.enters.append(node.name)
@@ -159,7 +156,7 @@ def _choices(graph: Graph, in_loops: set[str]) -> dict[str, Choice]:
     """Gather the Switch ops of one predicate; an If has one for each of its inputs."""
     by_test: dict[TensorRef, list[str]] = {}
     for node in graph.nodes():
-        if plain(node.op) in ("Switch", "SwitchN") and node.name not in in_loops:
+        if plain_op(node.op) in ("Switch", "SwitchN") and node.name not in in_loops:
             tests = [a for a in data_into(graph, node.name) if a.edge.target_port == 1]
             if tests and graph[tests[0].source].op != "LoopCond":
                 ref = TensorRef(tests[0].source, tests[0].edge.source_port or 0)
@@ -170,7 +167,7 @@ def _choices(graph: Graph, in_loops: set[str]) -> dict[str, Choice]:
         prefixes += [_prefix(graph, name) for name in switches] if not any(prefixes) else []
         names = sorted({p for p in prefixes if p}, key=len, reverse=True) or [f"{ref.node}/if"]
         for name in names:
-            many = any(plain(graph[switch].op) == "SwitchN" for switch in switches)
+            many = any(plain_op(graph[switch].op) == "SwitchN" for switch in switches)
             found[name] = Choice(name, ref, many=many)
         for switch in switches:
             own = next((name for name in names if switch.startswith(f"{name}/")), names[0])
@@ -216,7 +213,7 @@ class _Contexts:
             return self._base[self._switches[name].name]
         arriving = self._graph.incoming(name)
         context = max((self._behind(arrow) for arrow in arriving), key=len, default=())
-        op = plain(self._graph[name].op)
+        op = plain_op(self._graph[name].op)
         if name in self._enters:
             loop = self._enters[name].name
             self._base[loop] = max(self._base[loop], context, key=len)

@@ -22,6 +22,7 @@ from graph2mermaid.graph import (
     NodeKind,
     SourceLine,
     TensorRef,
+    plain_op,
 )
 from graph2mermaid.passes.bodies import Body, body_title, branch_word, is_handle
 from graph2mermaid.passes.contexts import (
@@ -32,7 +33,6 @@ from graph2mermaid.passes.contexts import (
     data_into,
     data_out_of,
     find_control_flow,
-    plain,
 )
 from graph2mermaid.passes.inline import MAX_DEPTH, Inlined
 
@@ -51,7 +51,7 @@ def raised(graph: Graph, *, traced: Graph | None = None, simple: bool = True) ->
         traced: Where to look up the source lines of its If and While ops.
         simple: Leave out loop variables that only count (TensorFlow's own `loop_counter`).
     """
-    if not any(plain(node.op) in _LOWERED for node in graph.nodes()):
+    if not any(plain_op(node.op) in _LOWERED for node in graph.nodes()):
         return Inlined(graph, {}, {}, ())
     return _Raiser(graph, traced, simple).run()
 
@@ -172,7 +172,7 @@ class _Raiser:
             if name in found or name == variable.next.source or name in pivots:
                 continue
             after = self._graph.outgoing(name)
-            if not after or plain(self._graph[name].op) in _LOWERED:
+            if not after or plain_op(self._graph[name].op) in _LOWERED:
                 return set()
             found.add(name)
             queue += [arrow.target for arrow in after]

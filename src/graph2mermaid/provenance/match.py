@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from graph2mermaid.graph import NodeKind, TensorRef
+from graph2mermaid.graph import NodeKind, TensorRef, plain_op
 from graph2mermaid.provenance.facts import COMMUTATIVE, Facts, said
 from graph2mermaid.provenance.flat import Flat, FlatOp, branch_index, is_choice, lowered_name
 
@@ -24,11 +24,6 @@ _CLUSTER = re.compile(r"(?:^|/)cluster_\d+_\d+/")
 _CONVERSIONS = re.compile(r"-(AutoMixedPrecision|LayoutOptimizer)$")
 _FARTHEST = 8
 """How many ops in a row may be bypassed."""
-
-
-def plain(op: str) -> str:
-    """Return an op type without the prefix of its reference and host variants."""
-    return op.removeprefix("_").removeprefix("Ref")
 
 
 def named_optimizer(name: str) -> str | None:
@@ -158,9 +153,9 @@ class _Matcher:
             return
         name = op.id.removeprefix("ConstantFoldingCtrl/")
         inlined = name.startswith("Func/") or "/Func/" in name
-        if name != op.id or inlined or plain(op.node.op) in _LOWERED or op.node.op == "Identity":
+        if name != op.id or inlined or plain_op(op.node.op) in _LOWERED or op.node.op == "Identity":
             found = self._lowered_from(name.removeprefix("Func/"))
-            if found or inlined or plain(op.node.op) in _LOWERED:
+            if found or inlined or plain_op(op.node.op) in _LOWERED:
                 self._found.lowered[op.id] = found
 
     def _lowered_from(self, name: str) -> str:
@@ -367,7 +362,7 @@ class _Matcher:
     def _is_clear(self, op: FlatOp) -> bool:
         if op.id in self._found.traced:
             return False
-        return plain(op.node.op) in _PASSED_THROUGH or bool(_CONVERSIONS.search(op.id))
+        return plain_op(op.node.op) in _PASSED_THROUGH or bool(_CONVERSIONS.search(op.id))
 
 
 def same_form(new: FlatOp, old: FlatOp) -> bool:

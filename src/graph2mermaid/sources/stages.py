@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from graph2mermaid.capture import Capture
+from graph2mermaid.capture import GRAPPLER_NOTE, MEMORY_NOTE, XLA_NOTE, Capture
 from graph2mermaid.errors import SignatureError
 from graph2mermaid.graph import Graph, Stage
 from graph2mermaid.provenance import recorded
@@ -78,7 +78,7 @@ def with_later_stages(capture: Capture, traced: Traced, further: Further) -> Cap
         found = _optimized(capture, traced, further, arguments, notes)
     except NotOptimizedError as error:
         # That it could not run either is no news: the reason is the same, or follows from it.
-        return replace(capture, notes=(*capture.notes, f"{VIEW_NOTE} {error}"))
+        return replace(capture, notes=(*capture.notes, f"{GRAPPLER_NOTE} {error}"))
     graphs = {**capture.graphs, Stage.GRAPPLER: found.optimized.graph}
     if found.runtime is not None:
         graphs[Stage.RUNTIME] = found.runtime
@@ -88,14 +88,6 @@ def with_later_stages(capture: Capture, traced: Traced, further: Further) -> Cap
         optimization=recorded(capture.traced, found.optimized, onednn=_onednn(found.runtime)),
         notes=(*capture.notes, *notes),
     )
-
-
-MEMORY_NOTE = "Memory view:"
-"""How the note begins that says why the memory is an estimate, or what it was compiled for."""
-
-
-XLA_NOTE = "XLA view:"
-"""How the note begins that stands in its place, or says what it was compiled for."""
 
 
 def _compiled(capture: Capture, traced: Traced, further: Further) -> Capture:
@@ -126,10 +118,6 @@ def _compiled(capture: Capture, traced: Traced, further: Further) -> Capture:
     return replace(capture, notes=tuple(notes))
 
 
-VIEW_NOTE = "Grappler view:"
-"""How the note begins that stands in its place."""
-
-
 def _optimized(
     capture: Capture,
     traced: Traced,
@@ -145,7 +133,7 @@ def _optimized(
         except NotOptimizedError as error:
             reason = _NODE.split(str(error))[0].rstrip(" .")
             notes.append(
-                f"{VIEW_NOTE} running the function failed, so its graph was found without: {reason}"
+                f"{GRAPPLER_NOTE} running the function failed, so its graph was found without: {reason}"
             )
     return optimize(traced.concrete, graph, with_replay=further.replay)
 
@@ -166,7 +154,7 @@ def _arguments(
             if further.run:
                 return made_up_arguments(traced.concrete, capture.traced), []
     except SignatureError as error:
-        return None, [f"{VIEW_NOTE} the function was not run: {error}"]
+        return None, [f"{GRAPPLER_NOTE} the function was not run: {error}"]
     return None, []
 
 

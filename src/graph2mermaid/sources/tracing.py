@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from graph2mermaid.capture import Capture
+from graph2mermaid.capture import GRAPPLER_NOTE, Capture
 from graph2mermaid.errors import SignatureError, TargetError
 from graph2mermaid.graph import Stage
 from graph2mermaid.sources import target as targets
@@ -20,7 +20,7 @@ from graph2mermaid.sources.keras_model import load_keras_model
 from graph2mermaid.sources.loading import explained
 from graph2mermaid.sources.saved_model import trace_from_saved_model
 from graph2mermaid.sources.signature import parse_inputs
-from graph2mermaid.sources.stages import TRACED_ONLY, VIEW_NOTE, Further, with_later_stages
+from graph2mermaid.sources.stages import TRACED_ONLY, Further, with_later_stages
 from graph2mermaid.sources.target import Resolved, TargetKind
 from graph2mermaid.sources.tf_function import graph_of
 
@@ -137,7 +137,7 @@ def _capture_of_file(resolved: Resolved, further: Further) -> Capture:
     if concrete is not None:
         return with_later_stages(found, Traced(concrete), further)
     if further.asked:
-        return replace(found, notes=(*found.notes, f"{VIEW_NOTE} {missing}"))
+        return replace(found, notes=(*found.notes, f"{GRAPPLER_NOTE} {missing}"))
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from graph2mermaid.capture import Capture
+from graph2mermaid.capture import MEMORY_NOTE, XLA_NOTE, Capture, notes_on
 from graph2mermaid.errors import Graph2MermaidError
 from graph2mermaid.graph import Graph, Node, Stage
 from graph2mermaid.liveness import Estimate, Tensor, estimate
@@ -34,10 +34,6 @@ from graph2mermaid.views.memory_pictures import (
     size,
 )
 from graph2mermaid.views.options import Options
-
-MEMORY_NOTE = "Memory view:"
-"""How the note of a capture begins that says why there is no plan, or for what it holds."""
-XLA_NOTE = "XLA view:"
 
 _WORDS: Mapping[AllocationKind, str] = {
     AllocationKind.PARAMETER: "Arguments and variables",
@@ -135,7 +131,7 @@ def _plan_notes(capture: Capture, plan: MemoryPlan) -> Iterator[Note]:
 def _said(capture: Capture) -> list[Note]:
     """Return what was found out when it was compiled, in the form in which a report knows it."""
     for start in (MEMORY_NOTE, XLA_NOTE):  # one compilation is for both
-        found = [note for note in capture.notes if note.startswith(start)]
+        found = notes_on(capture, start)
         if found:
             return [Note(f"{capture.target}: {note}") for note in found]
     return []

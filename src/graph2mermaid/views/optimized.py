@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from graph2mermaid.capture import Capture
+from graph2mermaid.capture import GRAPPLER_NOTE, Capture, notes_on
 from graph2mermaid.errors import Graph2MermaidError
 from graph2mermaid.graph import Stage
 from graph2mermaid.mermaid.build import Mark
@@ -70,7 +70,7 @@ def grappler(capture: Capture, options: Options) -> Section:
 
 
 def _missing(capture: Capture) -> str:
-    failed = [note for note in capture.notes if note.startswith("Grappler view:")]
+    failed = notes_on(capture, GRAPPLER_NOTE)
     if failed:
         return f"{capture.target}: {failed[0]}"
     return f"{capture.target}: the capture holds no optimized graph; record it with --view grappler"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from graph2mermaid.capture import Capture
+from graph2mermaid.capture import GRAPPLER_NOTE, Capture, notes_on
 from graph2mermaid.errors import Graph2MermaidError
 from graph2mermaid.graph import Graph, Stage
 from graph2mermaid.mermaid.build import Mark
@@ -52,7 +52,7 @@ def runtime(capture: Capture, options: Options) -> Section:
 
 
 def _missing(capture: Capture) -> str:
-    failed = [note for note in capture.notes if note.startswith("Grappler view:")]
+    failed = notes_on(capture, GRAPPLER_NOTE)
     if failed and capture.optimization is None:
         return f"{capture.target}: {failed[0]}"
     if capture.optimization is not None and not capture.optimization.provenance.ops:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from graph2mermaid.capture import Capture
+from graph2mermaid.capture import XLA_NOTE, Capture, notes_on
 from graph2mermaid.errors import Graph2MermaidError
 from graph2mermaid.graph import Graph, Node, NodeKind, Stage
 from graph2mermaid.hlo import Compilation, Origins, Place
@@ -72,7 +72,7 @@ def xla(capture: Capture, options: Options) -> Section:
 
 
 def _missing(capture: Capture) -> str:
-    failed = [note for note in capture.notes if note.startswith("XLA view:")]
+    failed = notes_on(capture, XLA_NOTE)
     if failed:
         return f"{capture.target}: {failed[0]}"
     return f"{capture.target}: the capture holds no HLO; record it with --view xla"
